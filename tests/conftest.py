@@ -1,0 +1,28 @@
+"""Fixtures that every part of the tests may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The developers' data folder beside the repository; tests skip where it is absent."""
+    folder = REPOSITORY.parent / "shared" / "data"
+    if not (folder / "README.md").is_file():
+        reason = "the developers' data folder (../shared/data) is not here"
+        if os.environ.get("RAGDIAG_REQUIRE_DATA") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
