@@ -240,7 +240,7 @@ class JudgeResult(BaseModel):
     answer_correct, grounded : bool or None
         The two findings; None means the judge could not tell.
     confidence : float or None
-        In [0, 1], for both sides unless a side has its own; a model's own statement is uncalibrated.
+        In [0, 1], for both sides unless a side has its own; a model's own is uncalibrated.
     reason : str
         Why, in words.
     correct_confidence, grounded_confidence : float or None
@@ -361,8 +361,8 @@ class EvaluationResult(BaseModel):
     diagnosis : DiagnosisResult
         Category, severity, confidence, reason, evidence, action.
     latency : dict of str to float
-        ``retrieval_ms``, ``generation_ms``, ``total_ms``, ``judge_ms``; absent where a stage did not
-        run.
+        ``retrieval_ms``, ``generation_ms``, ``total_ms``, ``judge_ms``; absent where a
+        stage did not run.
     status : str
         ``completed`` or ``failed``.
     error, judge_error : str or None
@@ -448,5 +448,5 @@ def _check_settings(values: Mapping[str, Any]) -> None:
     unknown = set(values) - set(Settings.model_fields)
     if unknown:
         raise SettingsError(
-            f"unknown setting {sorted(unknown)[0]!r}; settings are {', '.join(Settings.model_fields)}"
+            f"unknown setting {min(unknown)!r}; settings are {', '.join(Settings.model_fields)}"
         )
