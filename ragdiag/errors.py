@@ -142,11 +142,21 @@ class MissingDependencyError(RagdiagError, ImportError):
 
 
 class JudgeError(RagdiagError, RuntimeError):
-    """Base of everything that can go wrong with a judge; it is never a score."""
+    """Base of everything that can go wrong with a judge; it is never a score.
+
+    Attributes
+    ----------
+    fatal : bool
+        Whether the next sample would fail in the same way: a refused key, an exhausted quota.
+    """
+
+    fatal: bool = False
 
 
 class JudgeAuthenticationError(JudgeError):
     """The key is missing or was refused."""
+
+    fatal = True
 
 
 class JudgeProviderError(JudgeError):
