@@ -8,7 +8,16 @@ from typing import Any
 
 import pandas as pd
 
-from ragdiag.tables import OUTCOMES, QRELS, QUERIES, RETRIEVED, VERDICTS, as_table, empty_table
+from ragdiag.tables import (
+    OUTCOMES,
+    QRELS,
+    QUERIES,
+    RETRIEVED,
+    VERDICTS,
+    as_table,
+    empty_table,
+    guarded,
+)
 
 __all__ = ["Run"]
 
@@ -61,31 +70,31 @@ class Run:
         self.dataset_version = dataset_version
         self.info: Mapping[str, Any] = MappingProxyType(dict(info or {}))
 
-    # A shallow copy is a guard: with copy-on-write nobody can harm the original through it.
+    # What is handed out is a copy that nobody can harm the original through.
     @property
     def queries(self) -> pd.DataFrame:
         """One row a query, metadata columns included."""
-        return self._queries.copy(deep=False)
+        return guarded(self._queries)
 
     @property
     def qrels(self) -> pd.DataFrame:
         """Ground truth, one row a pair."""
-        return self._qrels.copy(deep=False)
+        return guarded(self._qrels)
 
     @property
     def retrieved(self) -> pd.DataFrame:
         """One row a chunk returned, in the pipeline's order."""
-        return self._retrieved.copy(deep=False)
+        return guarded(self._retrieved)
 
     @property
     def outcomes(self) -> pd.DataFrame:
         """One row a query that was run."""
-        return self._outcomes.copy(deep=False)
+        return guarded(self._outcomes)
 
     @property
     def verdicts(self) -> pd.DataFrame:
         """One row a judged query."""
-        return self._verdicts.copy(deep=False)
+        return guarded(self._verdicts)
 
     def __len__(self) -> int:
         return len(self._queries)

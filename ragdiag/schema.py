@@ -301,6 +301,8 @@ class RuleOutcome(BaseModel):
         ``fired``, ``passed``, ``not measured`` (no evidence) or ``not applicable``.
     primary : bool
         Whether this rule gave the query its category.
+    condition : str
+        When the rule fires, in words.
     detail : str
         The numbers the rule looked at.
     """
@@ -308,6 +310,7 @@ class RuleOutcome(BaseModel):
     rule: str
     state: Literal["fired", "passed", "not measured", "not applicable"]
     primary: bool = False
+    condition: str = ""
     detail: str = ""
 
 
@@ -318,10 +321,11 @@ class DiagnosisResult(BaseModel):
     ----------
     category : FailureCategory, str or None
         Primary cause; a user rule's name is a plain string; None when no rule could be measured.
-    severity : str
-        ``info``, ``warning`` or ``major``.
-    confidence : float
-        1.0 for deterministic rules, the judge's for semantic ones.
+    severity : str or None
+        ``info``, ``warning`` or ``major``; None without a category.
+    confidence : float or None
+        1.0 for deterministic rules, the judge's for semantic ones; None where it stated none, and
+        without a category.
     reason : str
         One sentence.
     evidence : list of str
@@ -331,8 +335,8 @@ class DiagnosisResult(BaseModel):
     """
 
     category: FailureCategory | str | None = Field(union_mode="left_to_right")
-    severity: Severity
-    confidence: Confidence
+    severity: Severity | None
+    confidence: Confidence | None
     reason: str
     evidence: list[str] = Field(default_factory=list)
     action: str = ""

@@ -27,6 +27,7 @@ __all__ = [
     "VERDICTS",
     "as_table",
     "empty_table",
+    "guarded",
     "storable_text",
     "text_column",
 ]
@@ -109,6 +110,28 @@ def text_column(values: Iterable[Any], index: pd.Index | None = None) -> pd.Seri
     [False, True]
     """
     return pd.Series(list(values), index=index, dtype=TEXT)
+
+
+def guarded(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy of `frame` through which the original cannot be harmed.
+
+    It is shallow, and costs nothing, where pandas copies on write: always from 3.0 on.
+
+    Examples
+    --------
+    >>> original = pd.DataFrame({"n": [1, 2]})
+    >>> copy = guarded(original)
+    >>> copy.loc[0, "n"] = 9
+    >>> int(original.loc[0, "n"])
+    1
+    """
+    return frame.copy(deep=not _copies_on_write())
+
+
+def _copies_on_write() -> bool:
+    if int(pd.__version__.split(".")[0]) >= 3:
+        return True
+    return pd.get_option("mode.copy_on_write") is True
 
 
 def empty_table(spec: Spec) -> pd.DataFrame:
