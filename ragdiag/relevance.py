@@ -26,8 +26,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ragdiag.errors import RunError
+from ragdiag.metrics import RELEVANT_GRADE
 
-__all__ = ["RelevantRanks", "relevant_ranks"]
+__all__ = ["RelevantRanks", "query_positions", "relevant_ranks"]
 
 #: Rows handled at a time: what a block needs stays in the processor's cache.
 BLOCK = 1 << 15
@@ -155,6 +156,19 @@ def relevant_ranks(
     return ranks
 
 
+def query_positions(ids: pd.Series, query_ids: pd.Series) -> Integers:
+    """Return for each of `ids` its position among the distinct `query_ids`, -1 where it has none.
+
+    Examples
+    --------
+    >>> query_positions(pd.Series(["b", "b", "x"]), pd.Series(["a", "b"])).tolist()
+    [1, 1, -1]
+    """
+    run_ids, run_lengths = _runs(_texts(ids, "table", "query_id"))
+    run_query = _positions(run_ids, _texts(query_ids, "queries", "query_id"))
+    return np.repeat(run_query, run_lengths).astype(np.int64, copy=False)
+
+
 class _PairIndex:
     """Labelled pairs, to be found by query position and chunk id.
 
@@ -232,12 +246,16 @@ def _candidates(
 
 
 def _column(frame: pd.DataFrame, table: str, column: str) -> pa.ChunkedArray:
+    _require_column(frame, table, column)
+    return _texts(frame[column], table, column)
+
+
+def _require_column(frame: pd.DataFrame, table: str, column: str) -> None:
     if column not in frame:
         raise RunError(
             f"table {table!r} has no column {column!r}; its columns are "
             f"{list(map(str, frame.columns))}"
         )
-    return _texts(frame[column], table, column)
 
 
 def _texts(values: pd.Series, table: str, column: str) -> pa.ChunkedArray:
@@ -278,23 +296,28 @@ def _take(ids: pa.ChunkedArray, rows: Integers) -> pa.ChunkedArray:
 
 
 def _ranks(retrieved: pd.DataFrame, rows: Integers) -> Integers:
-    """Return the ranks of some rows."""
-    try:
-        ranks = retrieved["rank"].take(rows).astype(np.int64).to_numpy()
-    except ValueError as error:
-        raise RunError(f"table 'retrieved', column 'rank': {error}") from error
-    below = np.flatnonzero(ranks < 1)
-    if len(below):
-        raise RunError(
-            f"table 'retrieved', row {rows[below[0]]}: ranks count from 1, got {ranks[below[0]]}"
-        )
-    return ranks
+    ranks = _numbers(retrieved, "retrieved", "rank", rows)
+    wrong = np.flatnonzero(~(ranks >= 1))
+    if len(wrong):
+        row, rank = rows[wrong[0]], ranks[wrong[0]]
+        raise RunError(f"table 'retrieved', row {row}: ranks count from 1, got {rank:g}")
+    return ranks.astype(np.int64)
 
 
 def _grades(qrels: pd.DataFrame, rows: Integers) -> NDArray[np.float64]:
     if "grade" not in qrels:
         return np.ones(len(rows))
-    return qrels["grade"].take(rows).astype("Float64").fillna(1.0).to_numpy(np.float64)
+    grades = _numbers(qrels, "qrels", "grade", rows)
+    return np.where(np.isnan(grades), float(RELEVANT_GRADE), grades)
+
+
+def _numbers(frame: pd.DataFrame, table: str, column: str, rows: Integers) -> NDArray[np.float64]:
+    """Return some rows of a numeric column, NaN where missing."""
+    _require_column(frame, table, column)
+    try:
+        return frame[column].iloc[rows].to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise RunError(f"table {table!r}, column {column!r}: not a number: {error}") from error
 
 
 def _require_distinct(queries: pa.ChunkedArray) -> None:
