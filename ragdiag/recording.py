@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
+import ragdiag
+from ragdiag.codec import encode, encode_column, encode_dtype
+from ragdiag.errors import QueryNotFoundError, RunFormatError
+from ragdiag.journal import FORMAT, FORMAT_VERSION, Record, read_records, write_records
+from ragdiag.ledger import PROVENANCE, Ledger
 from ragdiag.tables import (
     OUTCOMES,
     QRELS,
@@ -19,7 +26,7 @@ from ragdiag.tables import (
     guarded,
 )
 
-__all__ = ["Run"]
+__all__ = ["Run", "dataset_records", "header_record", "load_run"]
 
 
 class Run:
@@ -98,6 +105,174 @@ class Run:
 
     def __len__(self) -> int:
         return len(self._queries)
+
+    def __repr__(self) -> str:
+        judged = f", {len(self._verdicts)} judged" if len(self._verdicts) else ""
+        return (
+            f"<ragdiag.Run of {self.pipeline_name!r} on {self.dataset_name!r}: "
+            f"{len(self._outcomes)} of {len(self)} queries{judged}>"
+        )
+
+    def subset(self, query_ids: Iterable[str]) -> Run:
+        """Return a run of these queries alone, in the order of this one.
+
+        Raises
+        ------
+        QueryNotFoundError
+            A query is not in the run.
+        """
+        wanted = set(query_ids)
+        missing = wanted - set(self._queries["query_id"])
+        if missing:
+            raise QueryNotFoundError(f"the run has no query {min(missing)!r}")
+        info = {
+            key: {name: of for name, of in value.items() if name in wanted}
+            if key in _PER_QUERY
+            else value
+            for key, value in self.info.items()
+        }
+        return Run(
+            *(table[table["query_id"].isin(wanted)] for table in self._tables()),
+            pipeline_name=self.pipeline_name,
+            pipeline_version=self.pipeline_version,
+            dataset_name=self.dataset_name,
+            dataset_version=self.dataset_version,
+            info=info,
+        )
+
+    def _tables(self) -> tuple[pd.DataFrame, ...]:
+        return self._queries, self._qrels, self._retrieved, self._outcomes, self._verdicts
+
+    def save(self, path: str | Path) -> None:
+        """Write the run to one file; :func:`load_run` gives it back, every table equal.
+
+        The file is UTF-8 with one JSON object a line, the format a store has as well, and can be
+        read by its owner alone.
+
+        Raises
+        ------
+        RunError
+            A metadata value or ``info`` is of a type that has no faithful form.
+        ExportError
+            The file cannot be written.
+        """
+        header = header_record(
+            self._queries,
+            {"name": self.dataset_name, "version": self.dataset_version},
+            {"name": self.pipeline_name, "version": self.pipeline_version},
+            self.info,
+        )
+        write_records(Path(path), self._records(header))
+
+    def _records(self, header: Record) -> Iterator[Record]:
+        yield header
+        yield from dataset_records(self._queries, self._qrels)
+        rows = _rows(self._retrieved, RETRIEVED)
+        for query_id, group in groupby(rows, key=lambda row: row.pop("query_id")):
+            yield {"record": "retrieved", "query_id": query_id, "chunks": list(group)}
+        for kind, table, spec in (
+            ("outcome", self._outcomes, OUTCOMES),
+            ("verdict", self._verdicts, VERDICTS),
+        ):
+            yield from ({"record": kind, **row} for row in _rows(table, spec))
+
+
+#: Parts of ``info`` that are mappings of query id to something.
+_PER_QUERY = ("flags", "tracebacks", "judge_details", "judge_replies")
+
+
+def header_record(
+    queries: pd.DataFrame,
+    dataset: Mapping[str, Any],
+    pipeline: Mapping[str, Any],
+    info: Mapping[str, Any],
+) -> Record:
+    """Return the first record of a run's file."""
+    sections: dict[str, dict[str, Any]] = {"dataset": dict(dataset), "pipeline": dict(pipeline)}
+    rest = dict(info)
+    for name, (section, key) in PROVENANCE.items():
+        if name in rest:
+            sections[section][key] = rest.pop(name)
+    return {
+        "record": "header",
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "ragdiag": ragdiag.__version__,
+        **sections,
+        "columns": [
+            {"name": name, "dtype": encode_dtype(queries[name].dtype)}
+            for name in queries.columns
+            if name not in QUERIES
+        ],
+        "info": encode(rest),
+    }
+
+
+def dataset_records(queries: pd.DataFrame, qrels: pd.DataFrame) -> Iterator[Record]:
+    """Yield the records of the questions and of their ground truth."""
+    extra = [name for name in queries.columns if name not in QUERIES]
+    cells = [encode_column(queries[name]) for name in extra]
+    for position, row in enumerate(_rows(queries[list(QUERIES)], QUERIES)):
+        metadata = {name: column[position] for name, column in zip(extra, cells, strict=True)}
+        yield {"record": "query", **row, **({"metadata": metadata} if extra else {})}
+    pairs = _rows(qrels, QRELS)
+    for query_id, group in groupby(pairs, key=lambda row: row["query_id"]):
+        listed = [[row["chunk_id"], row.get("grade")] for row in group]
+        yield {"record": "qrels", "query_id": query_id, "pairs": listed}
+
+
+def _rows(table: pd.DataFrame, spec: Mapping[str, Any]) -> Iterator[Record]:
+    """Yield each row without what is missing in it."""
+    columns = [
+        table[name].astype(object).where(table[name].notna(), None).tolist() for name in spec
+    ]
+    for cells in zip(*columns, strict=True):
+        yield {
+            name: encode(cell) if type(cell) is float else cell
+            for name, cell in zip(spec, cells, strict=True)
+            if cell is not None
+        }
+
+
+def load_run(path: str | Path, format: str = "auto") -> Run:
+    """Return a run that was saved, or what a store holds so far.
+
+    A query whose pipeline had not finished is among the queries but has no outcome.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        A file written by :meth:`Run.save` or through ``store=``.
+    format : str
+        ``"ragdiag"``, or ``"auto"`` to detect it.
+
+    Raises
+    ------
+    RunFormatError
+        The file is not a run, is of a later version, or is damaged at a named line. A last line
+        that was cut short is dropped and noted in ``run.info["notes"]``.
+    """
+    if format not in ("auto", "ragdiag"):
+        raise RunFormatError(f"unknown format {format!r}; formats are 'auto' and 'ragdiag'")
+    notes: list[str] = []
+    records = read_records(Path(path), notes.append)
+    fields = ledger_fields(Path(path), (record for record, _ in records))
+    if notes:
+        fields["info"]["notes"] = [*fields["info"].get("notes", []), *notes]
+    return Run(**fields)
+
+
+def ledger_fields(path: Path, records: Iterable[Record]) -> dict[str, Any]:
+    """Return the arguments of ``Run`` from records, whose content may be of any shape."""
+    try:
+        fields: dict[str, Any] = Ledger.of(records).run_fields()
+        return fields
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, RunFormatError):
+            raise
+        raise RunFormatError(
+            f"{path}: its records do not make up a run: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _table(

@@ -1,0 +1,341 @@
+"""What the records of a run add up to: the latest of each kind for each query, and the tables.
+
+Records are of two families. *Rows* (``query``, ``qrels``, ``retrieved``, ``outcome``, ``verdict``)
+are parts of the tables as they stand. *Events* (``retrieval``, ``generation``, ``answer``,
+``error``, ``reply``) are written while a run goes on, the moment each exists; of the same kind and
+query the latest counts. A saved run has rows only; a store has the rows of its dataset and events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
+
+import pandas as pd
+
+from ragdiag.codec import decode, decode_column, decode_dtype
+from ragdiag.journal import Record
+from ragdiag.tables import OUTCOMES, QRELS, QUERIES, RETRIEVED, VERDICTS, empty_table
+
+__all__ = ["PROVENANCE", "Ledger", "judge_key"]
+
+#: Keys of ``Run.info`` that a header holds under a name of its own.
+PROVENANCE = {
+    "dataset_digest": ("dataset", "digest"),
+    "pipeline_source": ("pipeline", "source"),
+    "pipeline_stages": ("pipeline", "stages"),
+}
+
+_STAGE_RECORDS = ("retrieval", "generation", "answer")
+_ROWS = ("retrieved", "outcome", "verdict")
+_SIDES = ("correct", "grounded")
+
+
+def judge_key(identity: Mapping[str, Any]) -> str:
+    """Return the digest under which a judge's replies are kept.
+
+    Examples
+    --------
+    >>> judge_key({"judge": "lexical"}) == judge_key({"judge": "lexical"})
+    True
+    """
+    text = json.dumps(identity, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Ledger:
+    """The state of a run, kept up to date record by record."""
+
+    def __init__(self) -> None:
+        self.header: Record = {}
+        self.queries: dict[str, Record] = {}
+        self.qrels: list[Record] = []
+        self.rows: dict[str, list[Record]] = {kind: [] for kind in _ROWS}
+        self._rows_of: dict[str, dict[str, list[Record]]] = {kind: {} for kind in _ROWS}
+        self.events: dict[str, dict[str, Record]] = {name: {} for name in _STAGE_RECORDS}
+        self.errors: dict[str, Record] = {}
+        self.judge: Record = {}
+        self.replies: dict[str, dict[str, dict[int, Record]]] = {}
+        self._texts: dict[str, str] = {}
+        self._saved: dict[str, set[str]] = {"outcome": set(), "verdict": set()}
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> Ledger:
+        """Add up `records`, the header first."""
+        ledger = cls()
+        for record in records:
+            ledger.apply(record)
+        return ledger
+
+    def apply(self, record: Record) -> None:
+        """Take one more record into account; kinds this version does not know are passed over."""
+        kind = record["record"]
+        query_id = record.get("query_id", "")
+        if kind in self.events:
+            self.events[kind][query_id] = record
+            self.errors.pop(query_id, None)
+        elif kind == "reply":
+            of_judge = self.replies.setdefault(record["judge"], {})
+            of_judge.setdefault(query_id, {})[record["repeat"]] = record
+        elif kind == "error":
+            self.errors[query_id] = record
+        elif kind == "query":
+            self._take_query(query_id, record)
+        elif kind == "qrels":
+            self.qrels.append(record)
+        elif kind in self.rows:
+            self._take_row(kind, query_id, record)
+        elif kind == "judge":
+            self.judge = record
+        elif kind == "header":
+            self.header, self.queries, self.qrels = record, {}, []
+
+    def _take_query(self, query_id: str, record: Record) -> None:
+        # A later header may bring a changed dataset: what was said to another question is void.
+        if self._texts.get(query_id, record["query"]) != record["query"]:
+            self.forget(query_id)
+        self._texts[query_id] = record["query"]
+        self.queries[query_id] = record
+
+    def _take_row(self, kind: str, query_id: str, record: Record) -> None:
+        self.rows[kind].append(record)
+        self._rows_of[kind].setdefault(query_id, []).append(record)
+        if kind == "outcome" and record.get("status") == "completed":
+            self._saved[kind].add(query_id)
+        if kind == "verdict" and not (record.get("correct_error") or record.get("grounded_error")):
+            self._saved[kind].add(query_id)
+
+    def forget(self, query_id: str) -> None:
+        """Drop everything known about a query but the question itself."""
+        for latest in (*self.events.values(), *self.replies.values(), self.errors):
+            latest.pop(query_id, None)  # type: ignore[attr-defined]
+        for kind in _ROWS:
+            if self._rows_of[kind].pop(query_id, None):
+                self.rows[kind] = [row for row in self.rows[kind] if row["query_id"] != query_id]
+        for done in self._saved.values():
+            done.discard(query_id)
+
+    # What is done ---------------------------------------------------------------------------
+
+    @property
+    def stages(self) -> list[str]:
+        """The stages of the pipeline: retrieval, retrieval and generation, or answer."""
+        return list(self.header.get("pipeline", {}).get("stages") or ["retrieval"])
+
+    def finished(self, query_id: str) -> bool:
+        """Whether the pipeline's work on a query is complete."""
+        if query_id in self._saved["outcome"]:
+            return True
+        return query_id not in self.errors and all(
+            query_id in self.events[stage] for stage in self.stages
+        )
+
+    def evidence(self, query_id: str) -> tuple[list[Record], str | None]:
+        """Return chunks and answer of a finished query."""
+        for kind in ("answer", "retrieval"):
+            if query_id in self.events[kind]:
+                record = self.events[kind][query_id]
+                answer = self.events["generation"].get(query_id, record).get("answer")
+                return record["chunks"], answer
+        rows = self._rows_of["retrieved"].get(query_id, [])
+        answer = self._rows_of["outcome"][query_id][0].get("answer")
+        return [chunk for row in rows for chunk in row["chunks"]], answer
+
+    def judged(self, query_id: str, key: str, repeat: int) -> bool:
+        """Whether a judge's reply is there and has no error."""
+        reply = self.replies.get(key, {}).get(query_id, {}).get(repeat)
+        if reply is not None:
+            return not _has_error(reply)
+        identity = decode(self.header.get("info", {})).get("judge")
+        return (
+            repeat == 0
+            and query_id in self._saved["verdict"]
+            and identity is not None
+            and judge_key(identity) == key
+        )
+
+    # The tables -----------------------------------------------------------------------------
+
+    def run_fields(self) -> dict[str, Any]:
+        """Return the arguments that make a ``Run``: tables, names and info."""
+        dataset, pipeline = self.header.get("dataset", {}), self.header.get("pipeline", {})
+        info: dict[str, Any] = decode(self.header.get("info", {}))
+        for name, (section, key) in PROVENANCE.items():
+            if self.header.get(section, {}).get(key) is not None:
+                info[name] = self.header[section][key]
+        retrieved, outcomes, verdicts = self._evidence_tables(info)
+        return {
+            "queries": self._query_table(),
+            "qrels": _table(
+                [(row["query_id"], *pair) for row in self.qrels for pair in row["pairs"]], QRELS
+            ),
+            "retrieved": retrieved,
+            "outcomes": outcomes,
+            "verdicts": verdicts,
+            "pipeline_name": pipeline.get("name", "pipeline"),
+            "pipeline_version": pipeline.get("version", ""),
+            "dataset_name": dataset.get("name", "dataset"),
+            "dataset_version": dataset.get("version", "unversioned"),
+            "info": info,
+        }
+
+    def _query_table(self) -> pd.DataFrame:
+        records = list(self.queries.values())
+        frame = _table([[record.get(name) for name in QUERIES] for record in records], QUERIES)
+        for column in self.header.get("columns", []):
+            cells = [record["metadata"][column["name"]] for record in records]
+            values = decode_column(cells, decode_dtype(column["dtype"]))
+            frame[column["name"]] = values.set_axis(frame.index)
+        return frame
+
+    def _evidence_tables(self, info: dict[str, Any]) -> tuple[pd.DataFrame, ...]:
+        rows: list[Iterable[list[Record]]] = [[self.rows[kind]] for kind in _ROWS]
+        touched = {query_id for latest in self.events.values() for query_id in latest}
+        touched |= set(self.errors)
+        if touched or self.judge:
+            retrieved, outcomes, verdicts = (dict(self._rows_of[kind]) for kind in _ROWS)
+            for query_id in self.queries:
+                if query_id in touched:
+                    self._fold(query_id, retrieved, outcomes, info)
+            if self.judge:
+                info["judge"] = decode(self.judge["identity"])
+            replies = self.replies.get(self.judge.get("key", ""), {})
+            for query_id, of_query in replies.items():
+                self._fold_replies(query_id, of_query, outcomes, verdicts, info)
+            # In the order of the dataset, whatever order they came in.
+            rows = [
+                [grouped[query_id] for query_id in self.queries if query_id in grouped]
+                for grouped in (retrieved, outcomes, verdicts)
+            ]
+        flat = [list(chain.from_iterable(groups)) for groups in rows]
+        names = list(RETRIEVED)[1:]
+        chunks = [
+            (row["query_id"], *map(chunk.get, names)) for row in flat[0] for chunk in row["chunks"]
+        ]
+        return (
+            _table(chunks, RETRIEVED),
+            _table([tuple(map(row.get, OUTCOMES)) for row in flat[1]], OUTCOMES),
+            _table([tuple(map(row.get, VERDICTS)) for row in flat[2]], VERDICTS),
+        )
+
+    def _fold(
+        self,
+        query_id: str,
+        retrieved: dict[str, list[Record]],
+        outcomes: dict[str, list[Record]],
+        info: dict[str, Any],
+    ) -> None:
+        """Replace a query's rows by what its events say; a query half done has none."""
+        error = self.errors.get(query_id)
+        if error is None and not self.finished(query_id):
+            return
+        for kind in ("flags", "tracebacks"):
+            info.get(kind, {}).pop(query_id, None)
+        outcome: Record = {"query_id": query_id, "status": "completed"}
+        flags: list[str] = []
+        for kind in self.stages:
+            record = self.events[kind].get(query_id)
+            if record is None:
+                continue
+            flags += record.get("flags", [])
+            outcome["total_ms" if kind == "answer" else f"{kind}_ms"] = record.get("ms")
+            if "answer" in record:
+                outcome["answer"] = record["answer"]
+            if "chunks" in record:
+                chunks = [{"rank": at, **c} for at, c in enumerate(record["chunks"], 1)]
+                retrieved[query_id] = [{"query_id": query_id, "chunks": chunks}]
+        if error is not None:
+            outcome |= {"status": "failed", "error": f"{error['stage']} failed: {error['error']}"}
+            outcome.pop("answer", None)
+            if error.get("traceback"):
+                info.setdefault("tracebacks", {})[query_id] = error["traceback"]
+        elif "total_ms" not in outcome:
+            parts = [outcome.get(f"{stage}_ms") for stage in self.stages]
+            outcome["total_ms"] = None if None in parts else sum(parts)
+        if flags:
+            info.setdefault("flags", {})[query_id] = flags
+        outcomes[query_id] = [outcome]
+
+    def _fold_replies(
+        self,
+        query_id: str,
+        replies: Mapping[int, Record],
+        outcomes: Mapping[str, list[Record]],
+        verdicts: dict[str, list[Record]],
+        info: dict[str, Any],
+    ) -> None:
+        """Make one verdict of a judge's replies, if the answer they are about is still there."""
+        outcome = outcomes.get(query_id, [{}])[0]
+        if outcome.get("status") != "completed" or outcome.get("answer") is None:
+            return
+        ordered = [replies[repeat] for repeat in sorted(replies)]
+        verdicts[query_id] = [_verdict(query_id, self.judge["name"], ordered)]
+        if len(ordered) > 1:
+            found = [[reply["result"].get(key) for key in _FINDINGS] for reply in ordered]
+            info.setdefault("judge_replies", {})[query_id] = found
+        details = {
+            key: value
+            for key, value in ordered[0].get("result", {}).items()
+            if key in _DETAILS and value
+        }
+        if details:
+            info.setdefault("judge_details", {})[query_id] = details
+
+
+_FINDINGS = ("answer_correct", "grounded")
+
+#: What a judge says beyond the columns of the verdict table.
+_DETAILS = (
+    "claims",
+    "missing_facts",
+    "wrong_facts",
+    "model",
+    "prompt_tokens",
+    "completion_tokens",
+)
+
+
+def _has_error(reply: Record) -> bool:
+    result = reply["result"]
+    return bool(result.get("correct_error") or result.get("grounded_error"))
+
+
+def _verdict(query_id: str, judge: str, replies: list[Record]) -> Record:
+    """Return the verdict row of one query: for each side what most replies found."""
+    results = [reply["result"] for reply in replies]
+    row: Record = {"query_id": query_id, "judge": judge}
+    reasons = []
+    for finding, side in zip(_FINDINGS, _SIDES, strict=True):
+        usable = [result for result in results if not result.get(f"{side}_error")]
+        if usable:
+            findings = [result.get(finding) for result in usable]
+            # The first of equally frequent findings is taken.
+            row[finding] = max(findings, key=findings.count)
+            chosen = usable[findings.index(row[finding])]
+            row[f"{side}_confidence"] = chosen.get(f"{side}_confidence")
+            reasons.append(chosen.get("reason"))
+        else:
+            row[f"{side}_error"] = results[0].get(f"{side}_error")
+    reason = next(iter(reasons), results[0].get("reason"))
+    row["screened"] = any(bool(result.get("screened")) for result in results)
+    row["judge_reason"] = reason or None
+    row["judge_ms"] = replies[0].get("ms")
+    return row
+
+
+def _table(rows: Iterable[Iterable[Any]], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Return rows of JSON values as a table of `spec`."""
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return empty_table(spec)
+    return pd.DataFrame(
+        {
+            name: pd.Series(
+                [decode(cell) if type(cell) is dict else cell for cell in column], dtype=dtype
+            )
+            for (name, dtype), column in zip(spec.items(), columns, strict=True)
+        }
+    )
