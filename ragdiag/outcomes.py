@@ -10,7 +10,7 @@ Signs are seen from B: +1 when B is better, -1 when A is, 0 when neither is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ragdiag.aggregates import as_floats
 from ragdiag.taxonomy import QUALITY_ORDER, SEVERITY_ORDER
 
 __all__ = ["OUTCOMES_IN_ORDER", "TIE", "Decision", "Outcome", "Sign", "compare_queries", "decide"]
@@ -37,18 +38,19 @@ RECALL_MARGIN = 0.001
 #: The measures that may name a quality winner, first that differs enough decides.
 QUALITY_MEASURES: tuple[str, ...] = ("recall_at_k", "mrr", "groundedness", "answer_correctness")
 
-_SEVERITY_RANK: dict[str, int] = {name: rank for rank, name in enumerate(SEVERITY_ORDER)}
-_QUALITY_RANK: dict[str, int] = {name.value: rank for rank, name in enumerate(QUALITY_ORDER)}
-
 
 def compare_queries(
-    a: pd.DataFrame, b: pd.DataFrame, *, recall: str = "recall_at_5"
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    *,
+    recall: str = "recall_at_5",
+    quality_order: Sequence[str] = QUALITY_ORDER,
 ) -> npt.NDArray[np.int8]:
     """Return for each query whether B is better than A (+1), worse (-1) or neither (0).
 
     The first of these that differs decides: severity (info < warning < major); recall, when it
     differs by more than 0.001; groundedness and then correctness, where both sides were judged
-    (True beats False); the category's place in ``QUALITY_ORDER``. What is missing on either side
+    (True beats False); the category's place in `quality_order`. What is missing on either side
     decides nothing.
 
     Parameters
@@ -58,6 +60,8 @@ def compare_queries(
         answer_correct`` and the column `recall`.
     recall : str
         Name of the recall column.
+    quality_order : sequence of str
+        Categories from best to worst, rules of the user's own included.
 
     Returns
     -------
@@ -70,15 +74,15 @@ def compare_queries(
     >>> compare_queries(pd.DataFrame([row]), pd.DataFrame([{**row, "grounded": False}])).tolist()
     [-1]
     """
-    recall_a, recall_b = _numbers(a[recall]), _numbers(b[recall])
+    recall_a, recall_b = as_floats(a[recall]), as_floats(b[recall])
     # Lower is better for both ranks, hence A - B; a missing value compares as neither.
     steps: tuple[npt.NDArray[np.float64], ...] = (
-        _ranks(a["severity"], _SEVERITY_RANK) - _ranks(b["severity"], _SEVERITY_RANK),
+        _ranks(a["severity"], SEVERITY_ORDER) - _ranks(b["severity"], SEVERITY_ORDER),
         np.where(recall_b > recall_a + RECALL_MARGIN, 1.0, 0.0)
         - np.where(recall_b < recall_a - RECALL_MARGIN, 1.0, 0.0),
-        _numbers(b["grounded"]) - _numbers(a["grounded"]),
-        _numbers(b["answer_correct"]) - _numbers(a["answer_correct"]),
-        _ranks(a["category"], _QUALITY_RANK) - _ranks(b["category"], _QUALITY_RANK),
+        as_floats(b["grounded"]) - as_floats(a["grounded"]),
+        as_floats(b["answer_correct"]) - as_floats(a["answer_correct"]),
+        _ranks(a["category"], quality_order) - _ranks(b["category"], quality_order),
     )
     sign = np.zeros(len(a), dtype=np.int8)
     for step in steps:
@@ -87,20 +91,10 @@ def compare_queries(
     return sign
 
 
-def _numbers(column: pd.Series) -> npt.NDArray[np.float64]:
-    """Return measures or nullable booleans as floats, NaN where missing."""
-    values: npt.NDArray[np.float64] = pd.to_numeric(column).to_numpy(
-        dtype=np.float64, na_value=np.nan
-    )
-    return values
-
-
-def _ranks(column: pd.Series, order: Mapping[str, int]) -> npt.NDArray[np.float64]:
+def _ranks(column: pd.Series, order: Sequence[str]) -> npt.NDArray[np.float64]:
     """Return the place of each value in `order`; a value without a place is not ranked (NaN)."""
-    codes, values = pd.factorize(column.astype(object))
-    places = np.array([*(order.get(str(value), np.nan) for value in values), np.nan])
-    ranks: npt.NDArray[np.float64] = places[codes]  # code -1, missing, takes the last place
-    return ranks
+    codes = pd.Categorical(column, categories=list(map(str, order))).codes
+    return np.where(codes < 0, np.nan, codes)
 
 
 @dataclass(frozen=True, slots=True)
