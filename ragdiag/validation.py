@@ -166,7 +166,10 @@ class _Check:
                 "query": pd.Series(queries, dtype=TEXT),
                 "expected_answer": pd.Series(answers, dtype=TEXT),
                 "query_type": pd.Series(types, dtype=TEXT),
-                **metadata,
+                **{
+                    name: values if isinstance(values, pd.Series) else inferred_column(values)
+                    for name, values in metadata.items()
+                },
             }
         )
         query_ids, chunk_ids, grades = zip(*labels, strict=True) if labels else ((), (), ())
@@ -386,23 +389,18 @@ class _Check:
             self.fault(-1, name, problem or "is missing")
         return text
 
-    def _metadata(self) -> dict[str, pd.Series]:
-        result: dict[str, pd.Series] = {}
+    def _metadata(self) -> dict[str, Any]:
+        """Return the user's own fields, checked: columns with a type of theirs, else lists."""
+        result: dict[str, Any] = {}
         for name, values in self.columns.items():
             if name in FIELDS:
                 continue
             self._metadata_name(name, values)
-            if (
-                isinstance(values, pd.Series)
-                and not pd.api.types.is_object_dtype(values.dtype)
-                and not isinstance(values.dtype, pd.StringDtype)
-            ):
+            if isinstance(values, pd.Series) and not _is_text_or_object(values.dtype):
                 result[name] = values.reset_index(drop=True)
                 continue
-            # The dtype of texts and of mixed objects says too little.
-            plain = plain_list(values)
-            self._check_metadata(name, plain)
-            result[name] = inferred_column(plain)
+            result[name] = plain_list(values)
+            self._check_metadata(name, result[name])
         return result
 
     def _metadata_name(self, name: str, values: Any) -> None:
@@ -428,6 +426,11 @@ class _Check:
                     self.fault(
                         position, dotted((name, *problem.path)), f"{problem.text}; remove it"
                     )
+
+
+def _is_text_or_object(dtype: Any) -> bool:
+    """Tell whether a dtype says too little about its values, or says it in one of several ways."""
+    return isinstance(dtype, pd.StringDtype) or bool(pd.api.types.is_object_dtype(dtype))
 
 
 def _error(source: str, faults: list[tuple[int, str]]) -> DatasetValidationError:
