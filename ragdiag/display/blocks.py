@@ -185,6 +185,8 @@ class Table:
     matrix: bool = False
     #: All columns equally wide (two answers side by side).
     even: bool = False
+    #: What text says of the rows it leaves out.
+    rest: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,9 @@ def _table(title: str, note: Line, table: Table) -> list[str]:
             lines.append(f"  -- {_say(row.cut)} --")
         else:
             lines.append(_row(columns, values, widths, indent=GAP))
+    for item in table.rest:
+        first, *more = wrap(_say(item), COLUMNS - 4)
+        lines += [f"  {first}", *(f"    {part}" for part in more)]
     if hidden:
         lines.append(f"  ... and {plural(hidden, 'more row', 'more rows')}")
     return lines

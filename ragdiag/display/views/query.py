@@ -141,6 +141,7 @@ def _trail(result: EvaluationResult, limit: int) -> Section:
             Row(
                 (
                     Cell(line(ident(short_name(step.rule)))),
+                    Cell(line(shorten(step.condition, limit))),
                     Cell(state, edge=edge),
                     Cell(line(shorten(step.detail, limit))),
                 )
@@ -148,6 +149,7 @@ def _trail(result: EvaluationResult, limit: int) -> Section:
         )
     columns = (
         Column("Category", head=True, tight=True),
+        Column("Fires when", in_text=False),
         Column("State", tight=True),
         Column("Evidence"),
     )

@@ -15,7 +15,7 @@ from ragdiag.display.blocks import (
     line,
 )
 from ragdiag.display.clean import shorten
-from ragdiag.display.numbers import count, measure
+from ragdiag.display.numbers import measure
 from ragdiag.display.views.common import short_id, short_name
 from ragdiag.schema import JudgeResult
 
