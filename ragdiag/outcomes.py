@@ -93,8 +93,8 @@ def compare_queries(
 
 def _ranks(column: pd.Series, order: Sequence[str]) -> npt.NDArray[np.float64]:
     """Return the place of each value in `order`; a value without a place is not ranked (NaN)."""
-    codes = pd.Categorical(column, categories=list(map(str, order))).codes
-    return np.where(codes < 0, np.nan, codes)
+    places = pd.Index(list(map(str, order)), dtype=object).get_indexer(column.astype(object))
+    return np.where(places < 0, np.nan, places)
 
 
 @dataclass(frozen=True, slots=True)
