@@ -142,20 +142,22 @@ def retrieval_measures(
     first_rank[found_query[nth_found == 1]] = found_rank[nth_found == 1]
 
     measures: dict[str, NDArray[Any]] = {}
-    gains = _CumulatedGains(pair_query, pair_rank, pair_grade, n_queries)
+    ideal_rank = _ideal_ranks(pair_query, pair_grade)
     for k in ks:
         n_found = _count(found_query[found_rank <= k], n_queries)
         depth = np.minimum(k, n_retrieved) if precision_denominator == "retrieved" else k
         measures[f"precision_at_{k}"] = n_found / np.maximum(depth, 1)
         measures[f"recall_at_{k}"] = n_found / np.maximum(n_relevant, 1)
         measures[f"hit_rate_at_{k}"] = (n_found > 0).astype(np.float64)
-        measures[f"ndcg_at_{k}"] = gains.normalised(k)
+        gain, ideal_gain = (
+            _discounted_gain(pair_query, rank, pair_grade, k, n_queries)
+            for rank in (pair_rank, ideal_rank)
+        )
+        measures[f"ndcg_at_{k}"] = gain / np.where(ideal_gain > 0, ideal_gain, 1.0)
         measures[f"n_found_at_{k}"] = n_found
     measures["reciprocal_rank"] = np.nan_to_num(1.0 / first_rank)
-    precision_when_found = nth_found / found_rank
-    measures["average_precision"] = np.bincount(
-        found_query, precision_when_found, n_queries
-    ) / np.maximum(n_relevant, 1)
+    precisions = _sum(found_query, nth_found / found_rank, n_queries)
+    measures["average_precision"] = precisions / np.maximum(n_relevant, 1)
     for name, values in measures.items():
         if not name.startswith("n_found"):
             values[unmeasured] = np.nan
@@ -164,38 +166,28 @@ def retrieval_measures(
     return measures
 
 
-class _CumulatedGains:
-    """Discounted gains of what came and of the ideal order, to be summed up to any k."""
-
-    def __init__(
-        self, pair_query: Integers, pair_rank: Integers, pair_grade: Floats, n_queries: int
-    ) -> None:
-        self._n_queries = n_queries
-        gaining = np.flatnonzero(pair_grade > 0)
-        query, rank, gain = pair_query[gaining], pair_rank[gaining], pair_grade[gaining]
-        came = rank > 0
-        self._actual = _discounted(query[came], rank[came], gain[came])
-        best_first = np.lexsort((-gain, query))
-        ideal_query = query[best_first]
-        self._ideal = _discounted(ideal_query, _place_in_group(ideal_query), gain[best_first])
-
-    def normalised(self, k: int) -> Floats:
-        """Return the gain within rank k as a share of the greatest possible; 0 where that is 0."""
-        actual, ideal = (self._within(k, *gains) for gains in (self._actual, self._ideal))
-        share: Floats = np.divide(actual, ideal, out=np.zeros_like(actual), where=ideal > 0)
-        return share
-
-    def _within(self, k: int, query: Integers, rank: Integers, discounted: Floats) -> Floats:
-        within = rank <= k
-        return np.bincount(query[within], discounted[within], self._n_queries)
+def _ideal_ranks(pair_query: Integers, pair_grade: Floats) -> Integers:
+    """Return the rank of each pair if its query's chunks came by grade, best first."""
+    best_first = np.lexsort((-pair_grade, pair_query))
+    ranks = np.empty_like(best_first)
+    ranks[best_first] = _place_in_group(pair_query[best_first])
+    return ranks
 
 
-def _discounted(query: Integers, rank: Integers, gain: Floats) -> tuple[Integers, Integers, Floats]:
-    return query, rank, gain / np.log2(rank + 1)
+def _discounted_gain(
+    query: Integers, rank: Integers, grade: Floats, k: int, n_queries: int
+) -> Floats:
+    within = (rank > 0) & (rank <= k) & (grade > 0)
+    return _sum(query[within], grade[within] / np.log2(rank[within] + 1), n_queries)
 
 
 def _count(groups: Integers, n_groups: int) -> Integers:
     return np.bincount(groups, minlength=n_groups).astype(np.int64, copy=False)
+
+
+def _sum(groups: Integers, values: Floats, n_groups: int) -> Floats:
+    # Of nothing at all, bincount makes integers.
+    return np.bincount(groups, values, n_groups).astype(np.float64, copy=False)
 
 
 def _place_in_group(groups: Integers) -> Integers:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
 from ragdiag.errors import RunError
@@ -288,7 +288,8 @@ def _runs(ids: pa.ChunkedArray) -> tuple[pa.ChunkedArray, Integers]:
 def _positions(ids: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> Integers:
     """Return the position of each id in `among`, UNKNOWN where it is missing or not there."""
     found = pc.index_in(ids, value_set=among.cast(ids.type), skip_nulls=True)
-    return pc.fill_null(found, UNKNOWN).to_numpy()
+    positions: Integers = pc.fill_null(found, UNKNOWN).to_numpy()
+    return positions
 
 
 def _take(ids: pa.ChunkedArray, rows: Integers) -> pa.ChunkedArray:
@@ -315,7 +316,8 @@ def _numbers(frame: pd.DataFrame, table: str, column: str, rows: Integers) -> ND
     """Return some rows of a numeric column, NaN where missing."""
     _require_column(frame, table, column)
     try:
-        return frame[column].iloc[rows].to_numpy(np.float64, na_value=np.nan)
+        values = frame[column].array.take(rows)
+        return np.asarray(values.to_numpy(np.float64, na_value=np.nan))
     except (TypeError, ValueError) as error:
         raise RunError(f"table {table!r}, column {column!r}: not a number: {error}") from error
 
