@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragdiag.strict_json import Unusable, surrogate_at
+from ragdiag.strict_json import Unusable, surrogate_in
 from ragdiag.tables import BOOLEAN, COUNT, MEASURE, TEXT
 
 __all__ = ["inferred_column", "plain_list", "shown", "text_of", "whole_of"]
@@ -66,10 +66,9 @@ def text_of(
         stripped = text.strip()
         if not stripped:
             return None, f"must not be empty, got {shown(text)}"
-        at = surrogate_at(text)
-        if at is not None:
-            half = f"U+{ord(text[at]):04X}"
-            return None, f"holds half a surrogate pair ({half} at character {at}); remove it"
+        problem = surrogate_in(text)
+        if problem:
+            return None, f"{problem}; remove it"
         return (stripped if strip else text), None
     if value is None or isinstance(value, Unusable):
         return None, None

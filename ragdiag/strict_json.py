@@ -14,7 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-__all__ = ["MAX_DEPTH", "MAX_DIGITS", "Problem", "Unusable", "dotted", "find_unstorable", "parse"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_DIGITS",
+    "Problem",
+    "Unusable",
+    "dotted",
+    "find_unstorable",
+    "parse",
+    "surrogate_in",
+]
 
 #: Longer integers are refused: no measure has them, and converting them takes quadratic time.
 MAX_DIGITS = 1000
@@ -180,22 +189,26 @@ def find_unstorable(value: Any) -> Problem | None:
         for text in texts:
             if not isinstance(text, str):
                 return Problem(path, f"has the key {text!r}, and keys are text")
-            at = surrogate_at(text)
-            if at is not None:
-                return Problem(
-                    path, f"half a surrogate pair (U+{ord(text[at]):04X}) at character {at}"
-                )
+            problem = surrogate_in(text)
+            if problem:
+                return Problem(path, problem)
     return None
 
 
-def surrogate_at(text: Any) -> int | None:
-    """Return where the first lone surrogate of `text` is, None without one."""
-    if not isinstance(text, str) or text.isascii():
+def surrogate_in(text: str) -> str | None:
+    r"""Say where `text` has half a surrogate pair, which UTF-8 cannot hold; None if nowhere.
+
+    Examples
+    --------
+    >>> surrogate_in("half \ud83d")
+    'half a surrogate pair (U+D83D) at character 5'
+    """
+    if text.isascii():
         return None
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return error.start
+        return f"half a surrogate pair (U+{ord(text[error.start]):04X}) at character {error.start}"
     return None
 
 

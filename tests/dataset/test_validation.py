@@ -103,21 +103,21 @@ def test_every_fault_of_a_file_is_reported_at_once(json_faults, sample):
         ({"\ud800": 1}, "a field is called '\\ud800'; give it a name that can be read"),
         (
             {"query": "half \ud83d"},
-            "query: holds half a surrogate pair (U+D83D at character 5); remove it",
+            "query: half a surrogate pair (U+D83D) at character 5; remove it",
         ),
         (
             {"relevant_chunk_ids": ["\udc00"]},
-            "relevant_chunk_ids[0]: holds half a surrogate pair (U+DC00 at character 0)",
+            "relevant_chunk_ids[0]: half a surrogate pair (U+DC00) at character 0",
         ),
         (
             {"notes": {"a\nb": ["é", "\ud800"]}},
-            "notes.'a\\nb'[1]: half a surrogate pair (U+D800 at character 0); remove it",
+            "notes.'a\\nb'[1]: half a surrogate pair (U+D800) at character 0; remove it",
         ),
         (
             {"notes": {"\ud800": 1}},
-            "notes: half a surrogate pair (U+D800 at character 0); remove it",
+            "notes: half a surrogate pair (U+D800) at character 0; remove it",
         ),
-        ({"notes": "\ud800"}, "notes: half a surrogate pair (U+D800 at character 0); remove it"),
+        ({"notes": "\ud800"}, "notes: half a surrogate pair (U+D800) at character 0; remove it"),
         ({"notes": json.loads("[" * 80 + "]" * 80)}, "nested deeper than 64 levels; remove it"),
     ],
 )
