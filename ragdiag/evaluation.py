@@ -14,8 +14,6 @@ from ragdiag.comparison import Comparison
 from ragdiag.dataset import GoldenDataset, load_dataset
 from ragdiag.diagnosis import RuleBook
 from ragdiag.errors import ComparisonError, EvaluationInterrupted, RunError
-from ragdiag.judges import resolve_judge
-from ragdiag.pipeline import as_pipeline
 from ragdiag.recording import Run, load_run
 from ragdiag.results import INFO_KEY, Results, load_results
 from ragdiag.schema import Settings
@@ -113,9 +111,9 @@ def evaluate(
     RuleBook.of(rules)
     try:
         run = harness.execute(
-            as_pipeline(pipeline),
+            pipeline,
             _dataset(dataset),
-            judge=resolve_judge(judge),
+            judge=_judge(judge),
             workers=workers,
             judge_workers=judge_workers,
             store=store,
@@ -128,6 +126,15 @@ def evaluate(
         done = Results(interrupt.run, settings, rules)
         raise EvaluationInterrupted(str(interrupt), done) from interrupt
     return Results(run, settings, rules)
+
+
+def _judge(given: Judge | str | None) -> Judge | None:
+    if given is None:
+        return None
+    # Providers are only loaded when someone asks for a judge.
+    from ragdiag.judges import resolve_judge
+
+    return resolve_judge(given)
 
 
 def _dataset(given: GoldenDataset | pd.DataFrame | PathLike) -> GoldenDataset:
