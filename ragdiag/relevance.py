@@ -193,7 +193,7 @@ class _PairIndex:
         code = _positions(ids, self._vocabulary)
         # An unlabelled id takes the code after the last, which no labelled pair has.
         code = np.where(code == UNKNOWN, len(self._vocabulary), code)
-        return query * np.int64(len(self._vocabulary) + 1) + code
+        return query.astype(np.int64) * (len(self._vocabulary) + 1) + code
 
 
 def _fingerprints(ids: pa.ChunkedArray) -> NDArray[np.uint8]:
