@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ragdiag.errors import ExportError, RagdiagError
 
-__all__ = ["DEFAULT_MAX_BYTES", "read_text", "write_text"]
+__all__ = ["DEFAULT_MAX_BYTES", "read_text", "write_bytes", "write_text"]
 
 #: A text file above this is taken for a mistake or an attack unless the caller says otherwise.
 DEFAULT_MAX_BYTES = 64 * 2**20
@@ -94,11 +94,22 @@ def write_text(path: Path, text: str) -> None:
     ...     path.read_bytes()
     b'\xc3\xa9\n'
     """
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write `data` under a temporary name, then rename: readers see all of it or none.
+
+    Raises
+    ------
+    ExportError
+        The folder does not exist or cannot be written.
+    """
     # Opened as a new file beside the target: same file system, usual permissions, no collisions.
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.part")
     try:
-        with open(temporary, "x", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+        with open(temporary, "xb") as stream:
+            stream.write(data)
         os.replace(temporary, path)
     except OSError as problem:
         raise ExportError(f"{path}: cannot be written: {problem}") from problem

@@ -1,0 +1,206 @@
+"""Why each query has its category, one sentence a query, written for many in one go.
+
+Nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ragdiag.diagnosis import NOT_MEASURED, Diagnosis
+from ragdiag.rules import Evidence, Rule
+from ragdiag.taxonomy import FailureCategory
+
+__all__ = ["Findings", "milliseconds", "own_reason", "reasons"]
+
+#: What is added to the finding of a judge that only screens.
+SCREENED = "(offline screening)"
+
+NOTHING_MEASURED = "Nothing could be measured: there is no label, no verdict and no time to go by."
+
+
+def milliseconds(value: float, beside: float | None = None) -> str:
+    """Return milliseconds with at most one decimal, and more where `beside` would look the same.
+
+    Examples
+    --------
+    >>> milliseconds(2252.0), milliseconds(1000.04, beside=1000.0)
+    ('2,252', '1,000.04')
+    """
+    for decimals in range(1, 7):
+        text = f"{value:,.{decimals}f}".rstrip("0").rstrip(".")
+        if beside is None or value == beside or text != milliseconds(beside):
+            break
+    return text
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What reasons are made of, beside the evidence; arrays of shape (n_queries,).
+
+    Attributes
+    ----------
+    evidence : Evidence
+    diagnosis : Diagnosis
+    next_rank : numpy.ndarray of float
+        The best rank beyond k at which a relevant chunk came, NaN where none did.
+    n_deeper : numpy.ndarray of int
+        How many relevant chunks came beyond k.
+    errors : callable
+        Positions to the pipeline's errors.
+    screened : callable
+        Positions to whether the judge only screens.
+    rows : callable
+        Positions to rows as dicts, for the user's rules.
+    """
+
+    evidence: Evidence
+    diagnosis: Diagnosis
+    next_rank: npt.NDArray[np.float64]
+    n_deeper: npt.NDArray[np.int64]
+    errors: Callable[[npt.NDArray[np.int64]], Sequence[str | None]]
+    screened: Callable[[npt.NDArray[np.int64]], Sequence[bool]]
+    rows: Callable[[npt.NDArray[np.int64]], Sequence[Mapping[str, Any]]]
+
+
+Places = npt.NDArray[np.int64]
+
+
+def reasons(findings: Findings, positions: Places) -> list[str]:
+    """Return one sentence for each of the queries at `positions`: why it has its category."""
+    texts = np.empty(len(positions), dtype=object)
+    primary = findings.diagnosis.primary[positions]
+    book = findings.diagnosis.book
+    for code in np.unique(primary).tolist():
+        here = np.flatnonzero(primary == code)
+        chosen = positions[here]
+        if code < 0:
+            written: Iterable[str] = [NOTHING_MEASURED] * len(here)
+        elif code == len(book.rules):
+            written = _pass_reasons(findings, chosen)
+        else:
+            rule = book.rules[code]
+            if isinstance(rule, Rule):
+                written = _own_reasons(rule, findings, chosen)
+            else:
+                written = _REASONS[rule.category](findings, chosen)
+        texts[here] = list(written)
+    return list(texts)
+
+
+def _failed(findings: Findings, at: Places) -> Iterable[str]:
+    return [
+        f"The pipeline failed: {error or 'no error was recorded'}" for error in findings.errors(at)
+    ]
+
+
+def _retrieval(findings: Findings, at: Places) -> Iterable[str]:
+    evidence = findings.evidence
+    return map(
+        _found_sentence,
+        evidence.n_found[at].tolist(),
+        evidence.n_relevant[at].tolist(),
+        [evidence.settings.k] * len(at),
+        np.nan_to_num(findings.next_rank[at]).astype(int).tolist(),
+        findings.n_deeper[at].tolist(),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _found_sentence(n_found: int, n_relevant: int, k: int, next_rank: int, n_deeper: int) -> str:
+    start = f"{n_found} of {n_relevant} relevant chunks in the top {k}"
+    only_one_missing = n_relevant - n_found == 1
+    if not n_found and not n_deeper:
+        return f"{start}, none retrieved at any rank."
+    if not n_deeper:
+        return f"{start}, the {'other' if only_one_missing else 'rest'} not retrieved."
+    if only_one_missing:
+        return f"{start}, {'the other' if n_found else 'it came'} at rank {next_rank}."
+    if n_deeper == 1:
+        return f"{start}, one more at rank {next_rank}."
+    return f"{start}, {n_deeper} more from rank {next_rank} on."
+
+
+def _rank(findings: Findings, at: Places) -> Iterable[str]:
+    limit = findings.evidence.settings.rank_threshold
+    ranks = findings.evidence.first_relevant_rank[at].astype(int).tolist()
+    return [
+        f"The first relevant chunk came at rank {rank}, after the limit of {limit}."
+        for rank in ranks
+    ]
+
+
+def _grounded(findings: Findings, at: Places) -> Iterable[str]:
+    return [
+        f"The answer is suspected not to be supported by the retrieved chunks {SCREENED}."
+        if screened
+        else "The answer is not supported by the retrieved chunks."
+        for screened in findings.screened(at)
+    ]
+
+
+def _incorrect(findings: Findings, at: Places) -> Iterable[str]:
+    return [
+        f"The answer is suspected to be incorrect {SCREENED}."
+        if screened
+        else "The answer is incorrect."
+        for screened in findings.screened(at)
+    ]
+
+
+def _slow(findings: Findings, at: Places) -> Iterable[str]:
+    limit = findings.evidence.settings.latency_threshold_ms
+    shown = milliseconds(limit)
+    return [
+        f"Retrieval took {milliseconds(value, beside=limit)} ms, more than the limit of {shown} ms."
+        for value in findings.evidence.retrieval_ms[at].tolist()
+    ]
+
+
+def _pass_reasons(findings: Findings, at: Places) -> Iterable[str]:
+    states = findings.diagnosis.states[:, at]
+    names = findings.diagnosis.book.names
+    unmeasured = states == NOT_MEASURED
+    patterns, inverse = np.unique(unmeasured, axis=1, return_inverse=True)
+    texts = []
+    for pattern in patterns.T:
+        missing = ", ".join(names[place] for place in np.flatnonzero(pattern))
+        texts.append(
+            f"No measured check failed; not measured: {missing}."
+            if missing
+            else "All checks were measured and passed."
+        )
+    return [texts[each] for each in np.ravel(inverse).tolist()]
+
+
+def _own_reasons(rule: Rule, findings: Findings, at: Places) -> Iterable[str]:
+    if isinstance(rule.reason, str):
+        return [rule.reason] * len(at)
+    return [own_reason(rule, row) for row in findings.rows(at)]
+
+
+def own_reason(rule: Rule, row: Mapping[str, Any]) -> str:
+    """Return the reason of a user's rule; one that raises is told, since looking must not fail."""
+    if isinstance(rule.reason, str):
+        return rule.reason
+    try:
+        return str(rule.reason(row))
+    except Exception as error:
+        return f"{rule.name} fired; its reason raised {type(error).__name__}: {error}"
+
+
+_REASONS: dict[FailureCategory, Callable[[Findings, Places], Iterable[str]]] = {
+    FailureCategory.UNKNOWN: _failed,
+    FailureCategory.WRONG_CHUNK_RETRIEVED: _retrieval,
+    FailureCategory.INSUFFICIENT_CONTEXT: _retrieval,
+    FailureCategory.WRONG_CHUNK_RANK: _rank,
+    FailureCategory.RETRIEVED_BUT_NOT_GROUNDED: _grounded,
+    FailureCategory.ANSWER_INCORRECT: _incorrect,
+    FailureCategory.LATENCY_OUTLIER: _slow,
+}
