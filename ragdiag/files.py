@@ -6,11 +6,14 @@ import gzip
 import os
 import secrets
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from ragdiag.errors import ExportError, RagdiagError
 
-__all__ = ["DEFAULT_MAX_BYTES", "read_text", "write_bytes", "write_text"]
+__all__ = ["DEFAULT_MAX_BYTES", "check_writable", "read_text", "write_bytes", "write_text"]
 
 #: A text file above this is taken for a mistake or an attack unless the caller says otherwise.
 DEFAULT_MAX_BYTES = 64 * 2**20
@@ -77,6 +80,23 @@ def _decoding_problem(data: bytes, problem: UnicodeDecodeError) -> str:
     )
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a path that :func:`write_bytes` could not write, before the work is done.
+
+    Raises
+    ------
+    ExportError
+        It is a folder, or its folder does not exist or cannot be written.
+    """
+    if path.is_dir():
+        raise ExportError(f"{path}: this is a folder; name a file in it")
+    try:
+        with _part(path) as stream:
+            stream.write(b"")
+    except OSError as problem:
+        raise _unwritable(path, problem) from problem
+
+
 def write_text(path: Path, text: str) -> None:
     r"""Write `text` as UTF-8 under a temporary name, then rename: readers see all of it or none.
 
@@ -105,13 +125,26 @@ def write_bytes(path: Path, data: bytes) -> None:
     ExportError
         The folder does not exist or cannot be written.
     """
-    # Opened as a new file beside the target: same file system, usual permissions, no collisions.
+    try:
+        with _part(path) as stream:
+            stream.write(data)
+            stream.flush()
+            os.replace(stream.name, path)
+    except OSError as problem:
+        raise _unwritable(path, problem) from problem
+
+
+@contextmanager
+def _part(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file beside `path` and remove it at the end, if it is still there."""
+    # In the same folder: same file system, usual permissions, no collisions.
     temporary = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.part")
     try:
         with open(temporary, "xb") as stream:
-            stream.write(data)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise ExportError(f"{path}: cannot be written: {problem}") from problem
+            yield stream
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _unwritable(path: Path, problem: OSError) -> ExportError:
+    return ExportError(f"{path}: cannot be written: {problem.strerror or problem}")

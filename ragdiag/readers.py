@@ -283,8 +283,8 @@ def _json_cells(
 
 
 def _read_parquet(path: Path, max_bytes: int) -> RawDataset:
-    import pyarrow as pa  # type: ignore[import-untyped]
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     if not path.is_file():
         problem = "this is not a regular file" if path.exists() else "there is no such file"

@@ -1,0 +1,369 @@
+"""The terminal's door to the same verbs: ``ragdiag validate | run | compare | diagnose``.
+
+Exit codes: 0 ok, 1 bad input, 2 usage, 3 gate failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+import ragdiag
+from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
+
+if TYPE_CHECKING:
+    from ragdiag.comparison import Comparison
+    from ragdiag.dataset import GoldenDataset
+    from ragdiag.display.terminal import Terminal
+    from ragdiag.results import Results
+
+__all__ = ["app", "main"]
+
+BAD_INPUT = 1
+GATE_FAILED = 3
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="ragdiag",
+    help="Why each question of a RAG pipeline went wrong, and which variant is better.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    # Local variables may hold keys and texts of the user: never in a traceback.
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Dataset = Annotated[
+    Path,
+    typer.Option("--dataset", "-d", help="Dataset: .json .jsonl .csv .parquet, BEIR folder."),
+]
+OptionalDataset = Annotated[
+    Path | None,
+    typer.Option("--dataset", "-d", help="Dataset: .json .jsonl .csv .parquet, BEIR folder."),
+]
+QueryTypes = Annotated[
+    str | None, typer.Option(help="Further query types, separated by commas, or 'any'.")
+]
+PipelineFile = Annotated[
+    str,
+    typer.Option("--pipeline", "-p", help="A .py file with a 'pipeline', or module:name."),
+]
+K = Annotated[int, typer.Option("--k", "-k", min=1, help="How many retrieved chunks count.")]
+RankThreshold = Annotated[
+    int, typer.Option(min=1, help="The first relevant chunk may come at this rank at the latest.")
+]
+LatencyThreshold = Annotated[
+    float, typer.Option("--latency-threshold-ms", help="Retrieval may take this long, ms.")
+]
+Denominator = Annotated[
+    str,
+    typer.Option(
+        "--precision-denominator", help="'retrieved' divides by min(k, retrieved), 'k' by k."
+    ),
+]
+JudgeName = Annotated[
+    str | None,
+    typer.Option("--judge", "-j", help="'lexical' (offline), 'openai', 'ollama', ..."),
+]
+Model = Annotated[str | None, typer.Option("--model", "-m", help="The judge's model.")]
+BaseUrl = Annotated[
+    str | None, typer.Option(help="Address of an OpenAI-compatible server for the judge.")
+]
+JudgeCache = Annotated[
+    Path | None, typer.Option(help="File that keeps judge replies, shared between runs.")
+]
+Workers = Annotated[int, typer.Option(min=1, help="Queries that run at the same time.")]
+JudgeWorkers = Annotated[int, typer.Option(min=1, help="Answers judged at the same time.")]
+Retries = Annotated[int, typer.Option(min=0, help="How often a failed query is tried again.")]
+Reuse = Annotated[bool, typer.Option(help="Resume a store although pipeline or dataset changed.")]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report as JSON.")]
+Csv = Annotated[Path | None, typer.Option(help="Write one row a query as CSV.")]
+Html = Annotated[Path | None, typer.Option(help="Write a self-contained HTML report.")]
+Markdown = Annotated[Path | None, typer.Option(help="Write the report as Markdown.")]
+
+
+def _friendly(command: Callable[P, T]) -> Callable[P, T]:
+    """One clear message instead of a traceback, and the documented exit codes."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return command(*args, **kwargs)
+        except EvaluationInterrupted as interrupt:
+            _say_error(str(interrupt), label="interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except KeyboardInterrupt:
+            _say_error("nothing was lost that had been stored", label="interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+        except RagdiagError as error:
+            _say_error(str(error))
+            raise typer.Exit(BAD_INPUT) from None
+
+    return run
+
+
+def _say_error(message: str, label: str = "error") -> None:
+    from ragdiag.display.clean import clean
+
+    typer.echo(f"{label}: {clean(message)}", err=True)
+
+
+def _terminal() -> Terminal:
+    from ragdiag.display.terminal import Terminal
+
+    return Terminal()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ragdiag {ragdiag.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-v", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Why each question of a RAG pipeline went wrong, and which variant is better."""
+
+
+@app.command()
+@_friendly
+def validate(dataset: Dataset, query_types: QueryTypes = None) -> None:
+    """Check a golden dataset: every fault at once, or what it consists of."""
+    _terminal().dataset(ragdiag.validate_dataset(_load(dataset, query_types)))
+
+
+@app.command()
+@_friendly
+def run(
+    pipeline: PipelineFile,
+    dataset: Dataset,
+    k: K = 5,
+    rank_threshold: RankThreshold = 3,
+    latency_threshold_ms: LatencyThreshold = 1000.0,
+    precision_denominator: Denominator = "retrieved",
+    judge: JudgeName = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    judge_cache: JudgeCache = None,
+    workers: Workers = 1,
+    judge_workers: JudgeWorkers = 8,
+    retries: Retries = 0,
+    store: Annotated[
+        Path | None, typer.Option(help="Record the run as it happens; call again to resume it.")
+    ] = None,
+    reuse: Reuse = False,
+    query_types: QueryTypes = None,
+    output: Output = None,
+    csv: Csv = None,
+    html: Html = None,
+    markdown: Markdown = None,
+) -> None:
+    """Run a pipeline over a dataset and say why each query ended as it did.
+
+    The pipeline file is executed: run only files you trust.
+    """
+    started = time.perf_counter()
+    _check_writable(output, csv, html, markdown)
+    results = ragdiag.evaluate(
+        pipeline,
+        _load(dataset, query_types),
+        **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
+        judge=_judge(judge, model, base_url, judge_cache),
+        workers=workers,
+        judge_workers=judge_workers,
+        retries=retries,
+        store=store,
+        reuse=reuse,
+    )
+    _terminal().report(results.report(), time.perf_counter() - started)
+    _write(results, output=output, csv=csv, html=html, markdown=markdown)
+
+
+@app.command()
+@_friendly
+def compare(
+    pipeline: Annotated[
+        list[str] | None,
+        typer.Option("--pipeline", "-p", help="A pipeline or a stored run; repeat for each side."),
+    ] = None,
+    pipeline_a: Annotated[
+        str | None, typer.Option("--pipeline-a", "-pa", help="The baseline, the first side.")
+    ] = None,
+    pipeline_b: Annotated[
+        str | None, typer.Option("--pipeline-b", "-pb", help="The candidate, the second side.")
+    ] = None,
+    dataset: OptionalDataset = None,
+    k: K = 5,
+    rank_threshold: RankThreshold = 3,
+    latency_threshold_ms: LatencyThreshold = 1000.0,
+    precision_denominator: Denominator = "retrieved",
+    quality_tolerance: Annotated[
+        float, typer.Option(min=0.0, help="Differences of measures up to this are ties.")
+    ] = 0.02,
+    latency_tolerance_ms: Annotated[
+        float,
+        typer.Option("--latency-tolerance-ms", min=0.0, help="Differences up to this are ties."),
+    ] = 10.0,
+    judge: JudgeName = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    judge_cache: JudgeCache = None,
+    workers: Workers = 1,
+    judge_workers: JudgeWorkers = 8,
+    retries: Retries = 0,
+    query_types: QueryTypes = None,
+    output: Output = None,
+    csv: Csv = None,
+    html: Html = None,
+    markdown: Markdown = None,
+) -> None:
+    """Compare two or more pipelines (or stored runs) question by question."""
+    started = time.perf_counter()
+    sides = [side for side in (pipeline_a, pipeline_b) if side is not None] + (pipeline or [])
+    if len(sides) < 2:
+        raise typer.BadParameter(
+            f"name at least two pipelines (-pa A -pb B, or --pipeline repeated), got {len(sides)}"
+        )
+    _check_writable(output, csv, html, markdown)
+    options: dict[str, Any] = {}
+    if dataset is not None:
+        options = {
+            "judge": _judge(judge, model, base_url, judge_cache),
+            "workers": workers,
+            "judge_workers": judge_workers,
+            "retries": retries,
+            "dataset": _load(dataset, query_types),
+        }
+    comparison = ragdiag.compare(
+        *sides,
+        quality_tolerance=quality_tolerance,
+        latency_tolerance_ms=latency_tolerance_ms,
+        **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
+        **options,
+    )
+    terminal = _terminal()
+    for pair in comparison.pairs:
+        terminal.comparison(pair.report, time.perf_counter() - started)
+    _write(comparison, output=output, csv=csv, html=html, markdown=markdown)
+
+
+@app.command()
+@_friendly
+def diagnose(
+    file: Annotated[Path, typer.Argument(help="A stored run, or a report that --output wrote.")],
+    dataset: OptionalDataset = None,
+    k: K = 5,
+    rank_threshold: RankThreshold = 3,
+    latency_threshold_ms: LatencyThreshold = 1000.0,
+    precision_denominator: Denominator = "retrieved",
+    query_types: QueryTypes = None,
+    output: Output = None,
+    csv: Csv = None,
+    html: Html = None,
+    markdown: Markdown = None,
+) -> None:
+    """Say what fails most in a recorded run, on which queries, and what to do; nothing is run."""
+    _check_writable(output, csv, html, markdown)
+    report = ragdiag.load_report(file) if file.suffix.lower() == ".json" else None
+    if report is not None:
+        _terminal().causes(report)
+        return
+    results = ragdiag.diagnose(
+        ragdiag.load_run(file),
+        None if dataset is None else _load(dataset, query_types),
+        **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
+    )
+    _terminal().causes(results.report())
+    _write(results, output=output, csv=csv, html=html, markdown=markdown)
+
+
+def _load(path: Path, query_types: str | None) -> GoldenDataset:
+    kinds: Any = () if query_types is None else query_types
+    if query_types not in (None, "any"):
+        kinds = [kind.strip() for kind in str(query_types).split(",") if kind.strip()]
+    from ragdiag.dataset import load_dataset
+
+    return load_dataset(path, query_types=kinds)
+
+
+def _settings(k: int, rank: int, latency: float, denominator: str) -> dict[str, Any]:
+    return {
+        "k": k,
+        "rank_threshold": rank,
+        "latency_threshold_ms": latency,
+        "precision_denominator": denominator,
+    }
+
+
+def _judge(name: str | None, model: str | None, base_url: str | None, cache: Path | None) -> Any:
+    """Return the judge that the options name; options of a judge without --judge are a mistake."""
+    if name is None:
+        for option, value in (
+            ("--model", model),
+            ("--base-url", base_url),
+            ("--judge-cache", cache),
+        ):
+            if value is not None:
+                raise SettingsError(f"{option} is for a judge, and no --judge is named")
+        return None
+    from ragdiag.judges import resolve_judge
+
+    options = {"base_url": base_url, "cache": cache}
+    return resolve_judge(
+        name if model is None else f"{name}:{model}",
+        **{option: value for option, value in options.items() if value is not None},
+    )
+
+
+def _check_writable(*paths: Path | None) -> None:
+    """Refuse a path that cannot be written before anything is paid for."""
+    from ragdiag.files import check_writable
+
+    for path in paths:
+        if path is not None:
+            check_writable(path)
+
+
+def _write(
+    shown: Results | Comparison,
+    *,
+    output: Path | None,
+    csv: Path | None,
+    html: Path | None,
+    markdown: Path | None,
+) -> None:
+    """Write what was asked for, and name each file."""
+    from ragdiag.files import write_text
+
+    if output is not None:
+        report = shown.report
+        model = report() if callable(report) else report
+        write_text(output, model.model_dump_json(indent=2) + "\n")
+    if csv is not None:
+        shown.to_csv(csv)
+    if html is not None:
+        shown.to_html(html)
+    if markdown is not None:
+        write_text(markdown, shown.to_markdown())
+    written = [str(path) for path in (output, csv, html, markdown) if path is not None]
+    if written:
+        typer.echo(f"\nwritten: {', '.join(written)}")
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
