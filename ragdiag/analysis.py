@@ -157,13 +157,12 @@ class Analysis:
         return columns
 
     def _not_measured(self) -> npt.NDArray[np.object_]:
-        """Return for each query the names of the rules that lacked evidence; equal ones share."""
-        unmeasured = self.diagnosis.states == NOT_MEASURED
-        patterns, inverse = np.unique(unmeasured, axis=1, return_inverse=True)
-        lists = np.empty(patterns.shape[1], dtype=object)
-        for column, pattern in enumerate(patterns.T):
-            lists[column] = tuple(self.book.names[place] for place in np.flatnonzero(pattern))
-        return lists[np.ravel(inverse)]
+        """Return for each query the rules that lacked evidence; equal tuples are one object."""
+        lists, which = self.diagnosis.not_measured
+        cells = np.empty(len(lists), dtype=object)
+        for place, names in enumerate(lists):
+            cells[place] = names
+        return cells[which]
 
     def _categories(self) -> Any:
         order = self.book.quality_order

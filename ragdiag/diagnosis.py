@@ -13,6 +13,7 @@ Arrays of shape (n_queries,) in, arrays out. The rules are in :mod:`ragdiag.rule
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +71,19 @@ class Diagnosis:
     primary: Ints
     confidence: Floats
     suspect_label: Floats
+
+    @cached_property
+    def not_measured(self) -> tuple[list[tuple[str, ...]], Ints]:
+        """The distinct lists of rules that lacked evidence, and which of them each query has."""
+        bits = np.zeros(len(self.primary), dtype=np.int64)
+        for place, states in enumerate(self.states):
+            bits |= (states == NOT_MEASURED).astype(np.int64) << place
+        patterns, which = np.unique(bits, return_inverse=True)
+        lists = [
+            tuple(rule.name for place, rule in enumerate(self.book.rules) if pattern >> place & 1)
+            for pattern in patterns.tolist()
+        ]
+        return lists, np.ravel(which)
 
     def take(self, positions: Ints) -> Diagnosis:
         """Return the diagnosis of the queries at `positions`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ragdiag.diagnosis import FIRED, NOT_APPLICABLE, NOT_MEASURED, PASSED, STATE_NAMES
@@ -21,6 +22,7 @@ __all__ = ["Case", "condition", "evidence_lines", "trail"]
 MAX_IDS = 20
 
 
+@lru_cache(maxsize=256)
 def condition(rule: Any, settings: Settings) -> str:
     """Return when a rule fires, in words, with the settings filled in."""
     if isinstance(rule, Rule):

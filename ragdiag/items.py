@@ -40,28 +40,19 @@ def build_items(analysis: Analysis, positions: Ints) -> Iterator[EvaluationResul
 def _build(analysis: Analysis, positions: Ints) -> list[EvaluationResult]:
     evidence = analysis.evidence
     rows = plain_rows(analysis.table.take(positions))
+    reasons = analysis.reasons(positions)
     chunks = _split(
         plain_rows(evidence.chunk_rows(positions)), evidence.n_retrieved[positions].tolist()
     )
     pairs, pair_counts = evidence.pairs_of(positions)
-    relevant = evidence.pair_relevant[pairs]
-    expected = _split(
-        list(
-            zip(
-                evidence.pair_chunk_ids(pairs),
-                (rank or None for rank in evidence.ranks.pair_rank[pairs].tolist()),
-                relevant.tolist(),
-                strict=True,
-            )
-        ),
-        pair_counts.tolist(),
-    )
+    came = (rank or None for rank in evidence.ranks.pair_rank[pairs].tolist())
+    named = list(zip(evidence.pair_chunk_ids(pairs), came, strict=True))
+    relevant = evidence.pair_relevant[pairs].tolist()
+    expected = _split(list(zip(named, relevant, strict=True)), pair_counts.tolist())
     return [
-        _item(
-            analysis, place, row, own_chunks, [(name, rank) for name, rank, ok in own_pairs if ok]
-        )
-        for place, row, own_chunks, own_pairs in zip(
-            positions.tolist(), rows, chunks, expected, strict=True
+        _item(analysis, place, row, reason, own_chunks, [pair for pair, ok in own_pairs if ok])
+        for place, row, reason, own_chunks, own_pairs in zip(
+            positions.tolist(), rows, reasons, chunks, expected, strict=True
         )
     ]
 
@@ -75,6 +66,7 @@ def _item(
     analysis: Analysis,
     place: int,
     row: Mapping[str, Any],
+    reason: str,
     chunks: Sequence[Mapping[str, Any]],
     expected: list[tuple[str, int | None]],
 ) -> EvaluationResult:
@@ -92,7 +84,7 @@ def _item(
             category=row["category"],
             severity=row["severity"],
             confidence=row["confidence"],
-            reason=analysis.reasons(np.array([place]))[0],
+            reason=reason,
             evidence=evidence_lines(case),
             action=analysis.action(place),
         ),

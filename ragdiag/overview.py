@@ -26,9 +26,18 @@ from ragdiag.diagnosis import NOT_MEASURED
 from ragdiag.errors import SettingsError
 from ragdiag.schema import QueryType
 from ragdiag.tables import TEXT
-from ragdiag.taxonomy import FailureCategory
+from ragdiag.taxonomy import SEVERITY_ORDER, FailureCategory
 
-__all__ = ["counts_table", "group_table", "headline", "latency_table", "means", "notes", "summary"]
+__all__ = [
+    "counts_table",
+    "group_table",
+    "headline",
+    "latency_table",
+    "means",
+    "notes",
+    "summary",
+    "worst_first",
+]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -194,6 +203,20 @@ def notes(analysis: Analysis, positions: Ints) -> tuple[str, ...]:
         )
     found += [str(note) for note in evidence.run.info.get("notes", ())]
     return tuple(found)
+
+
+def worst_first(analysis: Analysis, positions: Ints) -> Ints:
+    """Return those of `positions` that did not pass: severity, confidence, category, query id."""
+    book, diagnosis = analysis.book, analysis.diagnosis
+    primary = diagnosis.primary[positions]
+    failed = positions[(primary >= 0) & (primary < len(book.rules))]
+    primary = diagnosis.primary[failed]
+    severity = np.array([SEVERITY_ORDER.index(each) for each in book.severities])
+    display = np.array([book.display_order.index(name) for name in book.names])
+    ids = analysis.evidence.query_ids.take(failed).to_numpy(dtype=object)
+    # What has no stated confidence comes after what has one.
+    doubt = -np.nan_to_num(diagnosis.confidence[failed], nan=-1.0)
+    return failed[np.lexsort((ids, display[primary], doubt, -severity[primary]))]
 
 
 # -- parts ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ragdiag.diagnosis import NOT_MEASURED, Diagnosis
+from ragdiag.diagnosis import Diagnosis
 from ragdiag.rules import Evidence, Rule
 from ragdiag.taxonomy import FailureCategory
 
@@ -95,9 +95,7 @@ def reasons(findings: Findings, positions: Places) -> list[str]:
 
 
 def _failed(findings: Findings, at: Places) -> Iterable[str]:
-    return [
-        f"The pipeline failed: {error or 'no error was recorded'}" for error in findings.errors(at)
-    ]
+    return [error or "The pipeline failed; no error was recorded." for error in findings.errors(at)]
 
 
 def _retrieval(findings: Findings, at: Places) -> Iterable[str]:
@@ -164,19 +162,14 @@ def _slow(findings: Findings, at: Places) -> Iterable[str]:
 
 
 def _pass_reasons(findings: Findings, at: Places) -> Iterable[str]:
-    states = findings.diagnosis.states[:, at]
-    names = findings.diagnosis.book.names
-    unmeasured = states == NOT_MEASURED
-    patterns, inverse = np.unique(unmeasured, axis=1, return_inverse=True)
-    texts = []
-    for pattern in patterns.T:
-        missing = ", ".join(names[place] for place in np.flatnonzero(pattern))
-        texts.append(
-            f"No measured check failed; not measured: {missing}."
-            if missing
-            else "All checks were measured and passed."
-        )
-    return [texts[each] for each in np.ravel(inverse).tolist()]
+    lists, which = findings.diagnosis.take(at).not_measured
+    texts = [
+        f"No measured check failed; not measured: {', '.join(missing)}."
+        if missing
+        else "All checks were measured and passed."
+        for missing in lists
+    ]
+    return [texts[each] for each in which.tolist()]
 
 
 def _own_reasons(rule: Rule, findings: Findings, at: Places) -> Iterable[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
@@ -15,15 +14,14 @@ import pandas as pd
 
 from ragdiag import export, overview
 from ragdiag.analysis import Analysis
-from ragdiag.errors import RunFormatError
 from ragdiag.evidence import RunEvidence
 from ragdiag.items import build_items
-from ragdiag.recording import Run, load_run
+from ragdiag.recording import Run
 from ragdiag.rules import Rule, RuleBook
+from ragdiag.saving import load_analysis, save_analysis
 from ragdiag.schema import EvaluationResult, Settings
-from ragdiag.selecting import column_mask, is_mask, row_mask, unknown_query
+from ragdiag.selecting import column_mask, is_mask, place_of_id, place_of_position, row_mask
 from ragdiag.tables import guarded
-from ragdiag.taxonomy import SEVERITY_ORDER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,9 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["Results", "load_results"]
 
 Ints = npt.NDArray[np.int64]
-
-#: Where the settings stand in the ``info`` of a saved run.
-INFO_KEY = "results"
 
 
 class Results:
@@ -300,22 +295,7 @@ class Results:
         asked = {"category": category, "query_type": query_type}
         columns.update({name: value for name, value in asked.items() if value is not None})
         chosen = self.select(**columns) if columns else self
-        book, diagnosis = self._analysis.book, self._analysis.diagnosis
-        primary = diagnosis.primary[chosen._positions]
-        failed = chosen._positions[(primary >= 0) & (primary < len(book.rules))]
-        primary = diagnosis.primary[failed]
-        severity = np.array([SEVERITY_ORDER.index(each) for each in book.severities])
-        display = np.array([book.display_order.index(name) for name in book.names])
-        ids = self._analysis.evidence.query_ids.take(failed).to_numpy(dtype=object)
-        order = np.lexsort(
-            (
-                ids,
-                display[primary],
-                -np.nan_to_num(diagnosis.confidence[failed], nan=-1.0),
-                -severity[primary],
-            )
-        )
-        return self._of(self._analysis, failed[order])
+        return self._of(self._analysis, overview.worst_first(self._analysis, chosen._positions))
 
     def _at(self, places: Any) -> Results:
         return self._of(self._analysis, self._positions[places])
@@ -327,53 +307,29 @@ class Results:
         return build_items(self._analysis, self._positions)
 
     def __contains__(self, query_id: object) -> bool:
-        return isinstance(query_id, str) and self._place(query_id) is not None
+        return (
+            isinstance(query_id, str)
+            and query_id in self._analysis.evidence.query_ids.take(self._positions).tolist()
+        )
 
     @overload
     def __getitem__(self, key: int | str) -> EvaluationResult: ...
     @overload
     def __getitem__(self, key: slice | list[Any] | npt.NDArray[Any] | pd.Series) -> Results: ...
     def __getitem__(self, key: Any) -> EvaluationResult | Results:
-        if isinstance(key, str):
-            place = self._place(key)
-            if place is None:
-                raise unknown_query(key, self._analysis.evidence.query_ids.take(self._positions))
-            return self._item(place)
         if isinstance(key, slice):
             return self._at(key)
         if is_mask(key):
             return self._at(np.flatnonzero(row_mask(key, self._index.take(self._positions))))
         if isinstance(key, list | np.ndarray | pd.Series | pd.Index):
-            return self._at([self._place_of(each) for each in list(key)])
-        return self._item(self._place_of(key))
+            return self._at([self._place(each) for each in key])
+        return next(build_items(self._analysis, self._positions[[self._place(key)]]))
 
-    def _place_of(self, key: Any) -> int:
+    def _place(self, key: Any) -> int:
         """Return the place among these results of a query id or position."""
         if isinstance(key, str):
-            place = self._place(key)
-            if place is None:
-                raise unknown_query(key, self._analysis.evidence.query_ids.take(self._positions))
-            return place
-        try:
-            position = operator.index(key)
-        except TypeError:
-            raise TypeError(
-                "results are indexed by a query id, a position, a slice or a mask, "
-                f"got {type(key).__name__}"
-            ) from None
-        if not -len(self) <= position < len(self):
-            raise IndexError(f"position {position} is out of range for {len(self)} queries")
-        return position % len(self)
-
-    def _place(self, query_id: str) -> int | None:
-        position = int(self._analysis.evidence.by_id.get_indexer([query_id])[0])
-        if position < 0:
-            return None
-        places = np.flatnonzero(self._positions == position)
-        return int(places[0]) if len(places) else None
-
-    def _item(self, place: int) -> EvaluationResult:
-        return next(build_items(self._analysis, self._positions[[place]]))
+            return place_of_id(key, self._analysis.evidence, self._positions)
+        return place_of_position(key, len(self))
 
     # -- other settings ---------------------------------------------------------------------------
 
@@ -468,16 +424,7 @@ class Results:
         ExportError
             The file cannot be written.
         """
-        about: dict[str, Any] = {
-            "settings": self.settings.model_dump(),
-            "rules": [rule.name for rule in self.rules],
-        }
-        if not self._is_whole:
-            rows = np.unique(self._positions)
-            about["index"] = self._index.take(rows).tolist()
-            about["places"] = np.searchsorted(rows, self._positions).tolist()
-        run = self.run
-        _with_info(run, {**run.info, INFO_KEY: about}).save(Path(path))
+        save_analysis(self._analysis, self._positions, Path(path))
 
     # -- how they look: one line each, the rooms are below ----------------------------------------
 
@@ -543,35 +490,4 @@ def load_results(path: str | PathLike[str], *, rules: Sequence[Rule] = ()) -> Re
         The file is not of saved results (for a run or a store use :func:`ragdiag.load_run`), or
         it was saved with rules that are not given.
     """
-    run = load_run(Path(path))
-    info = dict(run.info)
-    about = info.pop(INFO_KEY, None)
-    if not isinstance(about, dict) or "settings" not in about:
-        raise RunFormatError(
-            f"{path}: this file holds a run and no settings; use ragdiag.load_run and then "
-            "ragdiag.diagnose"
-        )
-    missing = [name for name in about.get("rules", ()) if name not in {r.name for r in rules}]
-    if missing:
-        raise RunFormatError(
-            f"{path}: these results were made with rules of your own; give them as rules=: "
-            f"{', '.join(missing)}"
-        )
-    evidence = RunEvidence(_with_info(run, info), about.get("index"))
-    analysis = Analysis(evidence, Settings(**about["settings"]), RuleBook.of(rules))
-    return Results._of(analysis, np.asarray(about.get("places", range(len(run))), dtype=np.int64))
-
-
-def _with_info(run: Run, info: dict[str, Any]) -> Run:
-    return Run(
-        run.queries,
-        run.qrels,
-        run.retrieved,
-        run.outcomes,
-        run.verdicts,
-        pipeline_name=run.pipeline_name,
-        pipeline_version=run.pipeline_version,
-        dataset_name=run.dataset_name,
-        dataset_version=run.dataset_version,
-        info=info,
-    )
+    return Results._of(*load_analysis(Path(path), rules))

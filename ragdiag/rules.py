@@ -31,6 +31,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+#: One bit of 64 a rule is kept for each query, the built-in ones included.
+MAX_OWN_RULES = 50
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -320,6 +323,8 @@ class RuleBook:
         SettingsError
             Something is not a rule, two have one name, or ``after`` names nothing to come after.
         """
+        if len(own) > MAX_OWN_RULES:
+            raise SettingsError(f"at most {MAX_OWN_RULES} rules of your own, got {len(own)}")
         ordered: list[BuiltinRule | Rule] = list(RULES)
         taken = {category.value.lower() for category in FailureCategory}
         # Where the next rule after a category goes: behind those already placed there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from ragdiag.errors import QueryNotFoundError, SettingsError
+from ragdiag.evidence import RunEvidence
 
-__all__ = ["column_mask", "is_mask", "row_mask", "unknown_query"]
+__all__ = ["column_mask", "is_mask", "place_of_id", "place_of_position", "row_mask"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -109,8 +111,46 @@ def _is_missing(value: Any) -> bool:
     return value is None or value is pd.NA or (isinstance(value, float) and value != value)
 
 
-def unknown_query(query_id: str, ids: pd.Series) -> QueryNotFoundError:
-    """Return the error for an id that is not there, with similar ones named."""
+def place_of_id(query_id: str, evidence: RunEvidence, positions: npt.NDArray[np.int64]) -> int:
+    """Return where in `positions` the query of this id is.
+
+    Raises
+    ------
+    QueryNotFoundError
+        It is not there; similar ids are named.
+    """
+    position = int(evidence.by_id.get_indexer([str(query_id)])[0])
+    places = np.flatnonzero(positions == position)
+    if position >= 0 and len(places):
+        return int(places[0])
+    ids = evidence.query_ids.take(positions)
     near = difflib.get_close_matches(query_id, ids.head(SEARCHED_IDS).tolist(), n=SIMILAR_IDS)
     hint = f"; similar ids are {', '.join(map(repr, near))}" if near else ""
-    return QueryNotFoundError(f"there is no query {query_id!r} among these {len(ids):,}{hint}")
+    raise QueryNotFoundError(f"there is no query {query_id!r} among these {len(ids):,}{hint}")
+
+
+def place_of_position(key: Any, n: int) -> int:
+    """Return a position counted from either end as one in ``0 ... n - 1``.
+
+    Raises
+    ------
+    IndexError
+        It is out of range.
+    TypeError
+        It is not a whole number.
+
+    Examples
+    --------
+    >>> place_of_position(-1, 5)
+    4
+    """
+    try:
+        position = operator.index(key)
+    except TypeError:
+        raise TypeError(
+            "results are indexed by a query id, a position, a slice, a mask, or a list of ids or "
+            f"positions, got {type(key).__name__}"
+        ) from None
+    if not -n <= position < n:
+        raise IndexError(f"position {position} is out of range for {n} queries")
+    return position % n
