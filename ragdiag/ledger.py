@@ -20,7 +20,7 @@ from ragdiag.codec import decode, decode_column, decode_dtype
 from ragdiag.journal import Record
 from ragdiag.tables import OUTCOMES, QRELS, QUERIES, RETRIEVED, VERDICTS, empty_table
 
-__all__ = ["PROVENANCE", "Ledger", "judge_key"]
+__all__ = ["PROVENANCE", "Ledger", "judge_key", "reply_error"]
 
 #: Keys of ``Run.info`` that a header holds under a name of its own.
 PROVENANCE = {
@@ -148,7 +148,7 @@ class Ledger:
         """Whether a judge's reply is there and has no error."""
         reply = self.replies.get(key, {}).get(query_id, {}).get(repeat)
         if reply is not None:
-            return not _has_error(reply)
+            return reply_error(reply) is None
         identity = decode(self.header.get("info", {})).get("judge")
         return (
             repeat == 0
@@ -159,8 +159,10 @@ class Ledger:
 
     # The tables -----------------------------------------------------------------------------
 
-    def run_fields(self) -> dict[str, Any]:
-        """Return the arguments that make a ``Run``: tables, names and info."""
+    def run_fields(
+        self, queries: pd.DataFrame | None = None, qrels: pd.DataFrame | None = None
+    ) -> dict[str, Any]:
+        """Return the arguments that make a ``Run``; the dataset's tables may be at hand."""
         dataset, pipeline = self.header.get("dataset", {}), self.header.get("pipeline", {})
         info: dict[str, Any] = decode(self.header.get("info", {}))
         for name, (section, key) in PROVENANCE.items():
@@ -168,10 +170,8 @@ class Ledger:
                 info[name] = self.header[section][key]
         retrieved, outcomes, verdicts = self._evidence_tables(info)
         return {
-            "queries": self._query_table(),
-            "qrels": _table(
-                [(row["query_id"], *pair) for row in self.qrels for pair in row["pairs"]], QRELS
-            ),
+            "queries": self._query_table() if queries is None else queries,
+            "qrels": self._qrels_table() if qrels is None else qrels,
             "retrieved": retrieved,
             "outcomes": outcomes,
             "verdicts": verdicts,
@@ -181,6 +181,10 @@ class Ledger:
             "dataset_version": dataset.get("version", "unversioned"),
             "info": info,
         }
+
+    def _qrels_table(self) -> pd.DataFrame:
+        pairs = [(row["query_id"], *pair) for row in self.qrels for pair in row["pairs"]]
+        return _table(pairs, QRELS)
 
     def _query_table(self) -> pd.DataFrame:
         records = list(self.queries.values())
@@ -201,7 +205,7 @@ class Ledger:
                 if query_id in touched:
                     self._fold(query_id, retrieved, outcomes, info)
             if self.judge:
-                info["judge"] = decode(self.judge["identity"])
+                info["judge"] = self.judge["identity"]
             replies = self.replies.get(self.judge.get("key", ""), {})
             for query_id, of_query in replies.items():
                 self._fold_replies(query_id, of_query, outcomes, verdicts, info)
@@ -298,9 +302,10 @@ _DETAILS = (
 )
 
 
-def _has_error(reply: Record) -> bool:
+def reply_error(reply: Record) -> str | None:
+    """Return the first error of a judge's reply, if there is one."""
     result = reply["result"]
-    return bool(result.get("correct_error") or result.get("grounded_error"))
+    return result.get("correct_error") or result.get("grounded_error") or None
 
 
 def _verdict(query_id: str, judge: str, replies: list[Record]) -> Record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +27,7 @@ from ragdiag.tables import (
     guarded,
 )
 
-__all__ = ["Run", "dataset_records", "header_record", "load_run"]
+__all__ = ["Run", "dataset_records", "header_record", "load_run", "reading"]
 
 
 class Run:
@@ -256,17 +257,18 @@ def load_run(path: str | Path, format: str = "auto") -> Run:
         raise RunFormatError(f"unknown format {format!r}; formats are 'auto' and 'ragdiag'")
     notes: list[str] = []
     records = read_records(Path(path), notes.append)
-    fields = ledger_fields(Path(path), (record for record, _ in records))
+    with reading(Path(path)):
+        fields = Ledger.of(record for record, _ in records).run_fields()
     if notes:
         fields["info"]["notes"] = [*fields["info"].get("notes", []), *notes]
     return Run(**fields)
 
 
-def ledger_fields(path: Path, records: Iterable[Record]) -> dict[str, Any]:
-    """Return the arguments of ``Run`` from records, whose content may be of any shape."""
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what goes wrong with records of an unforeseen shape into a RunFormatError."""
     try:
-        fields: dict[str, Any] = Ledger.of(records).run_fields()
-        return fields
+        yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         if isinstance(error, RunFormatError):
             raise
