@@ -36,6 +36,9 @@ BLOCK = 1 << 15
 #: Fingerprints are below this, so that a 64-bit word can hold the set of a query's.
 FINGERPRINTS = 64
 
+#: Arrow types that are text too: of a column of nothing, and one that older Arrow does not know.
+ALSO_TEXT = ("null", "string_view")
+
 #: Position of what is not there.
 UNKNOWN = -1
 
@@ -135,10 +138,9 @@ def relevant_ranks(
     chunk_ids = _column(retrieved, "retrieved", "chunk_id")
     wanted = _fingerprint_sets(pair_query, _fingerprints(pair_ids), len(queries))
     candidate = _candidates(row_query, _fingerprints(chunk_ids), wanted)
-    pair = pairs.find(row_query[candidate], _take(chunk_ids, candidate))
-    hit = pair != UNKNOWN
+    hit, pair = pairs.find(row_query[candidate], _take(chunk_ids, candidate))
     pair_rank = np.full(len(pair_row), NEVER)
-    np.minimum.at(pair_rank, pair[hit], _ranks(retrieved, candidate[hit]))
+    np.minimum.at(pair_rank, pair, _ranks(retrieved, candidate[hit]))
     pair_rank[pair_rank == NEVER] = 0
 
     kept = pairs.distinct
@@ -172,28 +174,30 @@ def query_positions(ids: pd.Series, query_ids: pd.Series) -> Integers:
 class _PairIndex:
     """Labelled pairs, to be found by query position and chunk id.
 
-    A pair becomes one integer: query position times the number of distinct ids, plus the id's code.
+    A pair becomes one integer from its query's position and its id's code, which is the position
+    of the id among the distinct labelled ids.
     """
 
     def __init__(self, query: Integers, ids: pa.ChunkedArray) -> None:
-        self._vocabulary = pc.unique(ids)
-        self._keys, self._first = np.unique(self._key(query, ids), return_index=True)
+        self._distinct_ids = pc.unique(ids)
+        keys = self._keys(query, _positions(ids, self._distinct_ids))
+        self._sorted_keys, self._first = np.unique(keys, return_index=True)
         #: The pairs that do not repeat an earlier one, in their order.
         self.distinct = np.sort(self._first)
 
-    def find(self, query: Integers, ids: pa.ChunkedArray) -> Integers:
-        """Return the pair of each query and id, UNKNOWN where none is labelled."""
-        key = self._key(query, ids)
-        if not len(self._keys):
-            return np.full(len(key), UNKNOWN)
-        place = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        return np.where(self._keys[place] == key, self._first[place], UNKNOWN)
+    def find(self, query: Integers, ids: pa.ChunkedArray) -> tuple[Integers, Integers]:
+        """Return which of the asked are labelled pairs, and which pairs these are."""
+        code = _positions(ids, self._distinct_ids)
+        asked = np.flatnonzero(code != UNKNOWN)
+        keys = self._keys(query[asked], code[asked])
+        place = np.searchsorted(self._sorted_keys, keys)
+        place[place == len(self._sorted_keys)] = 0
+        labelled = self._sorted_keys[place] == keys
+        return asked[labelled], self._first[place[labelled]]
 
-    def _key(self, query: Integers, ids: pa.ChunkedArray) -> Integers:
-        code = _positions(ids, self._vocabulary)
-        # An unlabelled id takes the code after the last, which no labelled pair has.
-        code = np.where(code == UNKNOWN, len(self._vocabulary), code)
-        return query.astype(np.int64) * (len(self._vocabulary) + 1) + code
+    def _keys(self, query: Integers, code: Integers) -> Integers:
+        # From UNKNOWN to the last code: the code of a missing id is UNKNOWN.
+        return query.astype(np.int64) * (len(self._distinct_ids) + 1) + code
 
 
 def _fingerprints(ids: pa.ChunkedArray) -> NDArray[np.uint8]:
@@ -270,7 +274,7 @@ def _texts(values: pd.Series, table: str, column: str) -> pa.ChunkedArray:
         chunked = chunked.cast(chunked.type.value_type)
     if chunked.type in (pa.string(), pa.large_string()):
         return chunked
-    if pa.types.is_null(chunked.type) or pa.types.is_string_view(chunked.type):
+    if str(chunked.type) in ALSO_TEXT:
         return chunked.cast(pa.large_string())
     raise RunError(f"table {table!r}, column {column!r}: ids must be text, got {values.dtype}")
 
