@@ -230,6 +230,8 @@ class Drill:
     summary: Line
     colour: str
     pairs: tuple[tuple[str, Line], ...]
+    #: Place among those shown; drills are given in the order in which they get their room.
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)

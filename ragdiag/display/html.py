@@ -39,6 +39,8 @@ MAX_BYTES = 25_000
 TEXT_LIMITS = (300, 160, 80, 40, 16)
 #: Left free for "showing 6 of 413" and the tags around the drill-downs.
 RESERVE = 400
+#: The tags around the drill-downs of one folder.
+FOLDER_BYTES = 60
 BAR_PIXELS = 100
 SPAN_PIXELS = 60
 
@@ -105,7 +107,11 @@ def _filled(env: Environment, section: Section, room: int) -> tuple[Markup, int]
     body = section.body
     assert isinstance(body, Folders)
     items: list[Markup] = []
-    spent = shown = total = 0
+    placed: list[tuple[int, Markup]] = []
+    shown = total = 0
+    # What opens is paid for first: a folder says how many there are even where none fits.
+    folders = [item for item in body.items if isinstance(item, Folder)]
+    spent = sum(len(blocks.folder(item, ()).encode()) + FOLDER_BYTES for item in folders)
     for item in body.items:
         drills: list[Markup] = []
         inside = item.drills if isinstance(item, Folder) else (item,)
@@ -116,12 +122,11 @@ def _filled(env: Environment, section: Section, room: int) -> tuple[Markup, int]
                 spent += size
                 shown += 1
                 drills.append(text)
+                placed.append((drill.place, text))
         total += len(inside)
         if isinstance(item, Folder):
             items.append(blocks.folder(item, drills))
-            spent += len(items[-1].encode()) - sum(len(text.encode()) for text in drills)
-        else:
-            items += drills
+    items = items or [text for _, text in sorted(placed, key=lambda each: each[0])]
     total = max(total, body.total)
     if total > shown:
         counted = line(f"showing {shown:,} of {total:,}", "; " if section.note else "")

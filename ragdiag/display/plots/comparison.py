@@ -29,7 +29,8 @@ from ragdiag.display.plots.house import (
     title,
     wrap_category,
 )
-from ragdiag.display.views.comparison import MeasureRow, headline, measure_rows
+from ragdiag.display.views.comparison import headline
+from ragdiag.display.views.measures import MeasureRow, measure_rows
 from ragdiag.errors import ComparisonError
 from ragdiag.taxonomy import FailureCategory
 
@@ -153,9 +154,8 @@ def _other(comparison: Comparison) -> str:
 def transitions_data(comparison: Comparison) -> pd.DataFrame:
     """Return ``category_a, category_b, queries``, one row for each move that happened."""
     matrix = _pair(comparison, "transitions").transitions
-    table = matrix.rename_axis(index="category_a", columns="category_b").stack()
-    moves = table.rename("queries").reset_index()
-    return moves[moves["queries"] > 0].reset_index(drop=True)
+    moves = [(a, b, int(n)) for a, row in matrix.iterrows() for b, n in row.items() if n]
+    return pd.DataFrame(moves, columns=["category_a", "category_b", "queries"])
 
 
 def draw_transitions(comparison: Comparison, data: pd.DataFrame, ax: Axes | None) -> Axes:

@@ -170,7 +170,7 @@ def strips(
         spread = (np.arange(len(values)) * GOLDEN) % 1.0
         heights = y + 0.3 * (spread - 0.5)
         limited = limit_ms is not None and limit_row in (None, y)
-        slow = values > limit_ms if limited else np.zeros(len(values), dtype=bool)
+        slow = values > (limit_ms if limited and limit_ms is not None else np.inf)
         alpha = 0.45 if len(values) <= 1000 else 0.15
         for chosen, colour, strength in ((~slow, ink(ax), alpha), (slow, slow_colour, 0.9)):
             ax.plot(

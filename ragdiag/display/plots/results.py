@@ -84,14 +84,14 @@ def draw_categories(results: Results, data: pd.DataFrame, ax: Axes | None) -> Ax
         colour = category_colour(category)
         edge = ax.get_facecolor()
         ax.barh(range(len(table)), width, 0.66, left, color=colour, edgecolor=edge, linewidth=1.5)
-        for y in np.flatnonzero(width > least):
-            middle = (left[y] + width[y] / 2, float(y))
+        for y in np.flatnonzero(width > least).tolist():
+            middle = (float(left[y] + width[y] / 2), float(y))
             number = f"{width[y]:,.0f}"
             say(ax, number, middle, ha="center", va="center", color=legible_on(colour))
         left += width
     for y, name in enumerate(table.index):
         words = f"{passes[name]:,.0f} of {totals[name]:,.0f} passed"
-        say(ax, words, (left[y], y), (9, 0), va="center", alpha=MUTED)
+        say(ax, words, (float(left[y]), y), (9, 0), va="center", alpha=MUTED)
     tick_names(ax.yaxis, [label(name) for name in table.index])
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(0, left.max() * 1.22)

@@ -73,6 +73,7 @@ def _missing(summary: DatasetSummary) -> str:
 
 def _contents(summary: DatasetSummary) -> Section:
     total = summary.total_samples
+    labelled = total - summary.without_labels
     figures = [
         Figure("Queries", count(total), "in all", "queries"),
         Figure(
@@ -81,9 +82,7 @@ def _contents(summary: DatasetSummary) -> Section:
             f"{count(summary.distinct_relevant)} different" + ", graded" * summary.graded,
             "labelled chunks",
         ),
-        _spread(
-            "Chunks a query", summary.relevant_per_query, total - summary.without_labels, total
-        ),
+        _spread("Chunks a query", summary.relevant_per_query, labelled, total),
         _spread("Question length", summary.query_characters, total, total, "characters"),
         _spread(
             "Answer length",

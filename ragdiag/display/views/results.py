@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -39,6 +40,7 @@ __all__ = ["drill", "view"]
 #: Failures that open; fewer where they would not fit.
 MAX_DRILLS = 10
 QUESTION_LIMIT = 90
+DRILL_LIMIT = 200
 MAX_NOTES = 4
 PASS = FailureCategory.PASS.value
 
@@ -77,33 +79,37 @@ def _note(results: Results) -> str:
 
 def _hints(results: Results, frame: pd.DataFrame) -> tuple[str, ...]:
     first = shorten(frame["query_id"].iloc[0], 24) if len(frame) else ""
-    return tuple(
-        hint
-        for hint in (".failures()", f'["{first}"]' if first else "", ".explore()", ".plot()")
-        if hint
-    ) + (".frame", f".rediagnose(k={results.k * 2})")
+    one = (f'["{first}"]',) if first else ()
+    return (
+        ".failures()",
+        *one,
+        ".explore()",
+        ".plot()",
+        ".frame",
+        f".rediagnose(k={results.k * 2})",
+    )
 
 
 # --------------------------------------------------------------------------------------- measures
 def _measures(results: Results, frame: pd.DataFrame) -> Section:
     k, total = results.k, len(frame)
     table = results.summary().set_index("measure")
-    figures: list[Figure] = []
-    for name, how in (
-        (f"recall_at_{k}", "measured"),
-        (f"precision_at_{k}", "measured"),
-        ("reciprocal_rank", "measured"),
-        ("answer_correct", "judged"),
-        ("grounded", "judged"),
-    ):
-        row = table.loc[name]
-        value = None if is_missing(row["value"]) else float(row["value"])
-        figures.append(figure(name, value, int(row["n_used"]), total, k, how))
+    values = {name: None if is_missing(v) else float(v) for name, v in table["value"].items()}
+    used = {name: int(n) for name, n in table["n_used"].items()}
+    figures: list[Figure] = [
+        figure(name, values[name], used[name], total, k, how)
+        for name, how in (
+            (f"recall_at_{k}", "measured"),
+            (f"precision_at_{k}", "measured"),
+            ("reciprocal_rank", "measured"),
+            ("answer_correct", "judged"),
+            ("grounded", "judged"),
+        )
+    ]
     for percent in (50, 95):
-        row = table.loc[f"p{percent}_retrieval_ms"]
-        value = None if is_missing(row["value"]) else float(row["value"])
-        names = f"Retrieval p{percent}", f"p{percent}"
-        figures.append(milliseconds_figure(*names, value, int(row["n_used"]), total))
+        name = f"p{percent}_retrieval_ms"
+        label, brief = f"Retrieval p{percent}", f"p{percent}"
+        figures.append(milliseconds_figure(label, brief, values[name], used[name], total))
     return figures_section(figures)
 
 
@@ -156,8 +162,9 @@ def _failures(results: Results, frame: pd.DataFrame, limit: int) -> Section | No
     if not total:
         return None
     positions = _worst_of_each(failures.frame["category"])
-    drills = tuple(drill(failures[place], limit) for place in positions)
-    ids = failures.frame["query_id"].iloc[positions[:6]].tolist()
+    limit = min(limit, DRILL_LIMIT)
+    drills = tuple(replace(drill(failures[place], limit), place=place) for place in positions)
+    ids = failures.query_ids[:6]
     brief = line(id_list(ids, 6), f" and {total - len(ids):,} more" if total > len(ids) else "")
     return Section(
         "Failures",
@@ -168,7 +175,7 @@ def _failures(results: Results, frame: pd.DataFrame, limit: int) -> Section | No
 
 
 def _worst_of_each(categories: pd.Series) -> list[int]:
-    """Choose failures so that every cause is there, and return their places, worst first."""
+    """Choose failures so that every cause is there: the worst of each, then the second ..."""
     places: defaultdict[str, list[int]] = defaultdict(list)
     for place, category in enumerate(categories.astype("object")):
         places[str(category)].append(place)
@@ -178,16 +185,14 @@ def _worst_of_each(categories: pd.Series) -> list[int]:
         for category in order:
             if turn < len(places[category]) and len(chosen) < MAX_DRILLS:
                 chosen.append(places[category][turn])
-    return sorted(chosen)
+    return chosen
 
 
 def drill(item: EvaluationResult, limit: int) -> Drill:
     """Make the line of one failure and what opens below it."""
     category = item.diagnosis.category
     name = "not diagnosed" if category is None else short_name(category)
-    summary = line(
-        short_id(item.query_id), f" {shorten(item.query, QUESTION_LIMIT)} ", muted(name)
-    )
+    summary = line(short_id(item.query_id), f" {shorten(item.query, QUESTION_LIMIT)} ", muted(name))
     pairs: list[tuple[str, Line]] = [("Why", line(shorten(item.diagnosis.reason, limit)))]
     if item.error:
         pairs.append(("Error", line(shorten(item.error, limit))))
@@ -205,7 +210,8 @@ def drill(item: EvaluationResult, limit: int) -> Drill:
         pairs.append(("Retrieval", line(milliseconds(slow))))
     if item.judge_error:
         pairs.append(("Judge", line(shorten(item.judge_error, limit))))
-    return Drill(summary, category_colour(None if category is None else str(category)), tuple(pairs))
+    colour = category_colour(None if category is None else str(category))
+    return Drill(summary, colour, tuple(pairs))
 
 
 def _relevant(item: EvaluationResult) -> Line:
