@@ -248,6 +248,16 @@ class GoldenDataset:
             f"{f' ({types})' if types else ''}, {counts.total_relevant} relevant chunks{doubts}>"
         )
 
+    def _repr_html_(self) -> str:
+        from ragdiag.display import html
+
+        return html.render(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ragdiag import display
+
+        return display.bundle(self)
+
     # What it does
 
     def summary(self) -> DatasetSummary:
