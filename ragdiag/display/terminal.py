@@ -309,9 +309,7 @@ class Terminal:
         names = report.pipeline_a_name, report.pipeline_b_name
         self.line(sentence or report.summary, "bold")
         n = plural(len(report.query_outcomes), "query", "queries")
-        self.line(
-            f"{names[0]} (A) against {names[1]} (B): {n} of {where}, k = {a.retrieval.k}", "dim"
-        )
+        self.line(f"{names[0]} (A) against {names[1]} (B): {n}, k = {a.retrieval.k}", "dim")
         self._delta_measures(report, a, b, names)
         self._delta_failures(report, a, b, names)
         self._delta_types(report, a, b)
