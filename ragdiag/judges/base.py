@@ -32,7 +32,7 @@ class Judge(ABC):
     >>> class Containment(Judge):
     ...     def evaluate(self, query, expected_answer, generated_answer, context):
     ...         found = expected_answer.lower() in generated_answer.lower()
-    ...         return JudgeResult(answer_correct=found, confidence=1.0, reason="string containment")
+    ...         return JudgeResult(answer_correct=found, reason="containment")
     >>> judge = Containment()
     >>> judge.evaluate("How long?", "7 days", "Within 7 days.", []).answer_correct
     True
@@ -110,7 +110,7 @@ class Judge(ABC):
         """The host that receives questions, answers and chunks; None if nothing leaves."""
         return None
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - most judges have nothing to prepare
         """Check, before anything is paid for, that the judge can work (package, key, server).
 
         Raises

@@ -9,54 +9,61 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ragdiag.judges.words import content, fold, sentences, squeeze, tokens
+from ragdiag.judges.words import content, fold, listed, sentences, squeeze, tokens
 
 __all__ = ["Precheck", "declines", "hedges", "precheck"]
 
 #: What a model says instead of an answer; looked for in folded text, a sentence at a time.
-_DECLINING = tuple(
-    "i don't know|i do not know|don't have enough|do not have enough|not enough information|"
-    "insufficient information|unable to answer|unable to provide|unable to determine|"
-    "unable to find|cannot answer|can't answer|cannot be answered|can't be answered|"
-    "cannot determine|can't determine|cannot be determined|could not be determined|"
-    "cannot provide|can't provide|cannot find|can't find|could not find|couldn't find|"
-    "no information|no relevant information|no answer|i'm not sure|i am not sure|not sure what|"
-    "i'm sorry|i am sorry|i apologize|i apologise|sorry,|"
-    "i don't have information|i do not have information|i don't have access|"
-    "i do not have access|don't have any information|do not have any information|"
-    "does not provide|doesn't provide|do not provide|don't provide|does not contain|"
-    "doesn't contain|do not contain|does not mention|doesn't mention|do not mention|"
-    "does not specify|doesn't specify|does not include|doesn't include|does not state|"
-    "doesn't state|does not say|doesn't say|is not mentioned|are not mentioned|"
-    "is not provided|not specified|is not stated|isn't mentioned|question is unclear|"
-    "question is not clear|it is unclear|it is not clear|can't help with|cannot help with|can't help you|"
-    "i can't assist|i cannot assist|need more information|need more context|"
-    "more context is needed|no data available|not available in the|unanswerable|"
-    "unable to assist|answer is unknown".split("|")
+_DECLINING = listed(
+    "i don't know|i do not know|don't have enough|do not have enough|"
+    "not enough information|insufficient information|unable to answer|unable to provide|"
+    "unable to determine|unable to find|cannot answer|can't answer|cannot be answered|"
+    "can't be answered|cannot determine|can't determine|cannot be determined|"
+    "could not be determined|cannot provide|can't provide|cannot find|can't find|"
+    "could not find|couldn't find|no information|no relevant information|no answer|"
+    "i'm not sure|i am not sure|not sure what|i'm sorry|i am sorry|i apologize|"
+    "i apologise|sorry,|i don't have information|i do not have information|"
+    "i don't have access|i do not have access|don't have any information|"
+    "do not have any information|does not provide|doesn't provide|do not provide|"
+    "don't provide|does not contain|doesn't contain|do not contain|does not mention|"
+    "doesn't mention|do not mention|does not specify|doesn't specify|does not include|"
+    "doesn't include|does not state|doesn't state|does not say|doesn't say|"
+    "is not mentioned|are not mentioned|is not provided|not specified|is not stated|"
+    "isn't mentioned|question is unclear|question is not clear|it is unclear|"
+    "it is not clear|can't help with|cannot help with|can't help you|i can't assist|"
+    "i cannot assist|need more information|need more context|more context is needed|"
+    "no data available|not available in the|unanswerable|unable to assist|"
+    "answer is unknown",
+    "|",
 )
 #: What surrounds a refusal without adding a claim.
-_COURTESY = tuple(
-    "please provide|please specify|please clarify|could you please|can you please|could you|"
-    "can you provide|let me know|if you can|if you could|if you have|if you provide|"
-    "i would be happy|i'd be happy|i recommend|i suggest|would you like|feel free|"
-    "please try|try searching|please let|please refer|please consult|hope this".split("|")
+_COURTESY = listed(
+    "please provide|please specify|please clarify|could you please|can you please|"
+    "could you|can you provide|let me know|if you can|if you could|if you have|"
+    "if you provide|i would be happy|i'd be happy|i recommend|i suggest|would you like|"
+    "feel free|please try|try searching|please let|please refer|please consult|hope this",
+    "|",
 )
 #: Phrases that open a reply and say nothing; on their own they fool model judges.
 _EMPTY_OPENERS = frozenset(
-    "solution|answer|the answer|the answer is|final answer|thought process|"
-    "let solve thi problem step by step|let think step by step|step by step|explanation|"
-    "response|result|conclusion|yes sure|sure|here is the answer|here the answer|ok|okay|"
-    "certainly|of course|thinking|reasoning|correct|true answer".split("|")
+    listed(
+        "solution|answer|the answer|the answer is|final answer|thought process|"
+        "let solve this problem step by step|let think step by step|step by step|explanation|"
+        "response|result|conclusion|yes sure|sure|here is the answer|here the answer|ok|okay|"
+        "certainly|of course|thinking|reasoning|correct|true answer",
+        "|",
+    )
 )
-_HEDGES = tuple(
+_HEDGES = listed(
     "it depends|depends on|may vary|might be|could be|it is possible|possibly|perhaps|"
-    "it is difficult to|there are several|there are many|various|not certain|"
-    "some say|some believe|widely believed|debated|disputed|or maybe".split("|")
+    "it is difficult to|there are several|there are many|various|not certain|some say|"
+    "some believe|widely believed|debated|disputed|or maybe",
+    "|",
 )
 #: After these a refusing sentence goes on to answer ("I cannot be sure, but it is Rome").
 _TURNS = (" but ", " however", " although ", " nevertheless", " based on ")
 #: What may stand beside a repeated question.
-_ECHO_FRAME = frozenset("question query q you your user ask asked was is the answer".split())
+_ECHO_FRAME = frozenset(listed("question query q you your user ask asked was is the answer"))
 _VISIBLE = re.compile(r"\w")
 
 

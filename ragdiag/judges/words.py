@@ -11,16 +11,24 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 __all__ = [
+    "FRAME_WORDS",
     "MAX_CHARS",
     "STOPWORDS",
     "content",
     "fold",
     "is_number",
+    "listed",
     "sentences",
     "similar",
     "squeeze",
     "tokens",
 ]
+
+
+def listed(text: str, separator: str | None = None) -> tuple[str, ...]:
+    """Return the items of a written list, so that a long table of words stays readable."""
+    return tuple(text.split(separator))
+
 
 #: Longer texts are read up to here; far above any answer, and a bound for hostile input.
 MAX_CHARS = 200_000
@@ -38,11 +46,14 @@ _QUOTES_AND_DASHES = str.maketrans(
 
 #: Words that carry grammar, not facts.
 STOPWORDS = frozenset(
-    "a an the of in on at to for from by with as and or but if then than that this these those it "
-    "its is are was were be been being am do does did has have had having he she they we you i his "
-    "her their our your my him them us me who whom whose which what when where why how there here "
-    "s t re ll ve d m will would can could shall should may might must also so such into about "
-    "over under after before during between both each other some any all".split()
+    listed(
+        "a an the of in on at to for from by with as and or but if then than that this these "
+        "those it its is are was were be been being am do does did has have had having he "
+        "she they we you i his her their our your my him them us me who whom whose which "
+        "what when where why how there here s t re ll ve d m will would can could shall "
+        "should may might must also so such into about over under after before during "
+        "between both each other some any all"
+    )
 )
 
 _MONTHS = {
@@ -62,26 +73,30 @@ _MONTHS = {
 _SMALL = {
     word: value
     for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-        "fifteen sixteen seventeen eighteen nineteen".split()
+        listed(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen "
+            "fourteen fifteen sixteen seventeen eighteen nineteen"
+        )
     )
 }
 _TENS = {
     word: 10 * (value + 2)
-    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split())
+    for value, word in enumerate(listed("twenty thirty forty fifty sixty seventy eighty ninety"))
 }
 _ORDINALS = {
     word: value + 1
     for value, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
-        "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
-        "twentieth".split()
+        listed(
+            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth "
+            "thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth "
+            "twentieth"
+        )
     )
 }
 _ROMAN = {
     word: value
     for value, word in enumerate(
-        "- - ii iii iv - vi vii viii ix - xi xii xiii xiv xv xvi xvii xviii xix xx".split(), start=0
+        listed("- - ii iii iv - vi vii viii ix - xi xii xiii xiv xv xvi xvii xviii xix xx"), start=0
     )
     if word != "-"
 }
@@ -141,12 +156,12 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:s)?")
 
 
 def fold(text: str) -> str:
-    """Return `text` NFKC-normalised, case-folded, quotes and dashes made plain.
+    r"""Return `text` NFKC-normalised, case-folded, quotes and dashes made plain.
 
     Examples
     --------
     >>> fold("“Don’t” – STRASSE")
-    '"don\\'t" - strasse'
+    '"don\'t" - strasse'
     """
     return unicodedata.normalize("NFKC", text[:MAX_CHARS]).translate(_QUOTES_AND_DASHES).casefold()
 
@@ -261,17 +276,39 @@ def _worded(raw: list[tuple[str, int]], position: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=65_536)
 def _word(token: str) -> str:
+    if token in STOPWORDS:
+        return token
     token = _MONTHS.get(token, token)
     token = _UNITS.get(token, token)
-    if len(token) > 3 and token[-1] == "s" and token[-2] not in "su":
-        if token.endswith("ies") and len(token) > 4:
-            token = token[:-3] + "y"
-        elif token.endswith(("ches", "shes", "xes", "sses", "zes", "oes")):
+    if token.endswith("ies") and len(token) > 4:
+        token = token[:-3] + "y"
+    elif len(token) > 3 and token[-1] == "s" and token[-2] not in "sui":
+        if token.endswith(("ches", "shes", "xes", "sses", "zes", "oes")):
             token = token[:-2]
         else:
             token = token[:-1]
     token = _UNITS.get(token, token)
     return _SAME.get(token, token)
+
+
+#: Words with which an answer speaks of its sources and joins its sentences; they are no facts.
+FRAME_WORDS = frozenset(
+    listed(
+        "according additionally address also although among answer around article based "
+        "because besides certain chunk context currently data describe described despite "
+        "detail document due especially every example excerpt finally following found "
+        "further furthermore generally give given happy help hence highlight highlighted "
+        "however id include included includes including information instead known like "
+        "listed located main mainly make making mention mentioned mentioning moreover more "
+        "multiple namely note noted noting offer offering often only other overall part "
+        "particularly passage per please potentially present primarily provide provided "
+        "providing question rather refer regarding related report reported see seen several "
+        "show shown significant since source specific specifically specified state stated "
+        "stating still suggest summary sure text therefore through thus together total type "
+        "typically unique use used using usually variety various very well while within "
+        "without word yeah yea yes"
+    )
+)
 
 
 def content(words: Iterable[str]) -> list[str]:
@@ -292,7 +329,13 @@ def similar(a: str, b: str) -> bool:
     """
     if a == b:
         return True
-    if not 5 <= len(a) <= 40 or not 5 <= len(b) <= 40 or a[0] != b[0] or a[0].isdigit() or abs(len(a) - len(b)) > 3:
+    if (
+        not 5 <= len(a) <= 40
+        or not 5 <= len(b) <= 40
+        or a[0] != b[0]
+        or a[0].isdigit()
+        or abs(len(a) - len(b)) > 3
+    ):
         return False
     shorter, longer = sorted((a, b), key=len)
     if longer.startswith(shorter[: max(5, len(shorter) - 2)]):
