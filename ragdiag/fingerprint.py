@@ -21,12 +21,13 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from ragdiag.pipeline import FunctionPipeline, Pipeline
+from ragdiag.redaction import is_secret_name
 
 __all__ = ["pipeline_digest"]
 
 _PLAIN = (str, bytes, int, float, bool, type(None))
 
-#: Methods that set an instance up; what others assign is state, not a setting.
+#: Methods that set an instance up; what any other assigns is state.
 _SETTING_UP = ("__init__", "__post_init__", "__new__")
 
 _INSTALLED = tuple(
@@ -102,11 +103,12 @@ class _Scan:
             self._visit_module(value)
         elif _is_users(type(value).__module__):
             self._visit_class(type(value))
+            settings = _settings_of(type(value))
             for key, item in sorted(getattr(value, "__dict__", {}).items()):
-                if _is_plain(item):
-                    self._values[f"{name}.{key} {key}"] = repr(item)
-                elif callable(item):
+                if not _is_plain(item):
                     self.visit(f"{name}.{key}", item)
+                elif key.strip("_") in settings:
+                    self._values[f"{name}.{key} {key}"] = repr(item)
 
     def _visit_function(self, function: FunctionType) -> None:
         if not _is_users(function.__module__):
@@ -141,6 +143,19 @@ class _Scan:
         file = getattr(module, "__file__", None)
         if _is_users(module.__name__) and file and module.__name__ != "__main__":
             self._lines.append(f"{module.__name__} {_file_digest(file)}")
+
+
+def _settings_of(cls: type) -> set[str]:
+    """Return the names of the constructor's parameters, keys to services left out.
+
+    Only what the caller gave counts as a setting: a start time or a counter set by the constructor
+    differs from run to run.
+    """
+    try:
+        names = set(inspect.signature(cls).parameters)
+    except (TypeError, ValueError):
+        return set()
+    return {name for name in names if not is_secret_name(name)}
 
 
 def _is_plain(value: object) -> bool:

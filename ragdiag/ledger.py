@@ -60,6 +60,7 @@ class Ledger:
         self.judge: Record = {}
         self.replies: dict[str, dict[str, dict[int, Record]]] = {}
         self._texts: dict[str, str] = {}
+        self._saved_judge = ""
         self._saved: dict[str, set[str]] = {"outcome": set(), "verdict": set()}
 
     @classmethod
@@ -92,6 +93,8 @@ class Ledger:
             self.judge = record
         elif kind == "header":
             self.header, self.queries, self.qrels = record, {}, []
+            identity = decode(record.get("info", {})).get("judge")
+            self._saved_judge = "" if identity is None else judge_key(identity)
 
     def _take_query(self, query_id: str, record: Record) -> None:
         # A later header may bring a changed dataset: what was said to another question is void.
@@ -149,13 +152,7 @@ class Ledger:
         reply = self.replies.get(key, {}).get(query_id, {}).get(repeat)
         if reply is not None:
             return reply_error(reply) is None
-        identity = decode(self.header.get("info", {})).get("judge")
-        return (
-            repeat == 0
-            and query_id in self._saved["verdict"]
-            and identity is not None
-            and judge_key(identity) == key
-        )
+        return repeat == 0 and key == self._saved_judge and query_id in self._saved["verdict"]
 
     # The tables -----------------------------------------------------------------------------
 
@@ -206,6 +203,12 @@ class Ledger:
                     self._fold(query_id, retrieved, outcomes, info)
             if self.judge:
                 info["judge"] = self.judge["identity"]
+                if self.judge.get("host"):
+                    info["judge_host"] = self.judge["host"]
+                if self.judge["key"] != self._saved_judge:
+                    verdicts = {}
+                    for name in ("judge_details", "judge_replies"):
+                        info.pop(name, None)
             replies = self.replies.get(self.judge.get("key", ""), {})
             for query_id, of_query in replies.items():
                 self._fold_replies(query_id, of_query, outcomes, verdicts, info)

@@ -14,7 +14,7 @@ from types import TracebackType
 
 from ragdiag.tables import storable_text
 
-__all__ = ["describe_error", "redact", "trace"]
+__all__ = ["describe_error", "is_secret_name", "redact", "trace"]
 
 #: What stands where a secret was.
 REDACTED = "[redacted]"
@@ -43,6 +43,11 @@ _PATTERNS = tuple(
 )
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is likely to hold a key, token or password."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return `text` without keys, tokens and passwords.
 
@@ -62,7 +67,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     known += [
         value
         for name, value in os.environ.items()
-        if len(value) >= _MIN_SECRET and _SECRET_NAME.search(name)
+        if len(value) >= _MIN_SECRET and is_secret_name(name)
     ]
     for secret in sorted(known, key=len, reverse=True):
         text = text.replace(secret, REDACTED)

@@ -151,17 +151,19 @@ class Store:
         self._close_if_idle()
 
     def write(self, record: Record) -> None:
-        """Write a record, then count it: what is counted is on the disk.
+        """Write a record and count it.
 
         Raises
         ------
         ExportError
-            It cannot be written.
+            It cannot be written; it counts all the same, since it is there.
         """
-        if self._journal is not None:
-            self._journal.append(record)
-        with self._lock:
-            self.ledger.apply(record)
+        try:
+            if self._journal is not None:
+                self._journal.append(record)
+        finally:
+            with self._lock:
+                self.ledger.apply(record)
 
     def run(self) -> Run:
         """Return what there is so far."""
