@@ -164,7 +164,6 @@ class Inference:
                     power=self.plan.power,
                     alpha=self.plan.alpha,
                     measures=size,
-                    graded=not row.binary,
                 )
                 rows.append(
                     {
@@ -179,12 +178,9 @@ class Inference:
                             power=self.plan.power,
                             alpha=self.plan.alpha,
                             measures=size,
-                            graded=not row.binary,
                         ),
                         "delta": delta,
-                        "power": paired_power(
-                            effective, delta, moment, alpha=level, graded=not row.binary
-                        ),
+                        "power": paired_power(effective, delta, moment, alpha=level),
                         "n_needed": int(np.ceil(needed * row.design_effect)),
                     }
                 )

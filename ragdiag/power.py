@@ -38,7 +38,6 @@ def sample_size(
     power: float = 0.8,
     alpha: float = 0.05,
     measures: int = 1,
-    graded: bool = False,
 ) -> int:
     """Return about how many queries two pipelines must answer to show a difference of `delta`.
 
@@ -47,16 +46,14 @@ def sample_size(
     delta : float
         The smallest difference worth showing, in (0, 1]: 0.05 is five points.
     discordance : float
-        Mean squared difference of a query: for pass / fail the share of queries on which the two
-        disagree. At least `delta`² (pass / fail: `delta`); smaller values are raised to it.
+        Share of queries on which the two disagree; for graded measures the mean squared
+        difference. It cannot be below `delta` and is raised to it.
     power : float
         Chance of showing a true difference of `delta`.
     alpha : float
         Level of the test.
     measures : int
         Size of the family of measures that share `alpha`.
-    graded : bool
-        True for measures with values between 0 and 1, False for pass / fail.
 
     Returns
     -------
@@ -80,17 +77,17 @@ def sample_size(
     True
     """
     _check(delta, discordance, power, alpha, measures)
-    return _sample_size(delta, round(discordance, 4), power, alpha / measures, graded)
+    return _sample_size(delta, round(max(discordance, delta), 4), power, alpha / measures)
 
 
 @lru_cache(maxsize=1024)
-def _sample_size(delta: float, moment: float, power: float, alpha: float, graded: bool) -> int:
+def _sample_size(delta: float, moment: float, power: float, alpha: float) -> int:
     def enough(n: int) -> bool:
-        return paired_power(n, delta, moment, alpha=alpha, graded=graded) >= power
+        return paired_power(n, delta, moment, alpha=alpha) >= power
 
-    low, high = 1, _rough_sample_size(delta, moment, power, alpha, graded)
+    low, high = 1, _rough_sample_size(delta, moment, power, alpha)
     if high > CLOSED_FORM_FROM:
-        return high if graded else high + math.ceil(EXACTNESS / delta)
+        return high + math.ceil(EXACTNESS / delta)
     while not enough(high):
         if high >= MOST_QUERIES:
             return MOST_QUERIES
@@ -103,13 +100,10 @@ def _sample_size(delta: float, moment: float, power: float, alpha: float, graded
     return high
 
 
-def _rough_sample_size(
-    delta: float, moment: float, power: float, alpha: float, graded: bool
-) -> int:
+def _rough_sample_size(delta: float, moment: float, power: float, alpha: float) -> int:
     """Return the answer of the normal approximation (Miettinen 1968), where the search begins."""
     from scipy.special import ndtri
 
-    moment = max(moment, delta * delta if graded else delta)
     quantiles = -float(ndtri(alpha / 2)) * math.sqrt(moment)
     quantiles += float(ndtri(power)) * math.sqrt(max(moment - delta * delta, 0.0))
     return min(MOST_QUERIES, max(2, math.ceil((quantiles / delta) ** 2)))
@@ -122,7 +116,6 @@ def detectable_difference(
     power: float = 0.8,
     alpha: float = 0.05,
     measures: int = 1,
-    graded: bool = False,
 ) -> float:
     """Return the smallest true difference that `n` queries show with the chance `power`.
 
@@ -130,7 +123,7 @@ def detectable_difference(
     ----------
     n : int
         Queries both pipelines answered.
-    discordance, power, alpha, measures, graded
+    discordance, power, alpha, measures
         As for :func:`sample_size`.
 
     Returns
@@ -149,7 +142,7 @@ def detectable_difference(
     level = alpha / measures
 
     def shown(delta: float) -> bool:
-        return paired_power(n, delta, discordance, alpha=level, graded=graded) >= power
+        return paired_power(n, delta, discordance, alpha=level) >= power
 
     low, high = 0.0, 1.0
     if n < 2 or not shown(high):
@@ -166,7 +159,6 @@ def paired_power(
     discordance: float = DISCORDANCE,
     *,
     alpha: float = 0.05,
-    graded: bool = False,
 ) -> float:
     """Return the chance that `n` queries show a true mean difference of `delta`.
 
@@ -177,45 +169,37 @@ def paired_power(
     delta : float
         True difference.
     discordance : float
-        Mean squared difference, raised to what `delta` implies at least.
+        As for :func:`sample_size`.
     alpha : float
         Level of the two-sided test.
-    graded : bool
-        False: exact McNemar test, its power summed over the number of discordant pairs (Connor
-        1987 without the approximation). True: Student's t, which the sign-flip test follows.
 
     Returns
     -------
     float
+
+    Notes
+    -----
+    The power of the exact McNemar test, summed over the number of discordant pairs (what Connor
+    1987 approximates), the normal approximation from 5,000 queries on. A graded measure of the
+    same mean square differs on more queries and has at least this power.
 
     Examples
     --------
     >>> round(paired_power(200, 0.1, 0.2), 2)
     0.88
     """
-    moment = min(1.0, max(discordance, delta * delta if graded else delta))
-    if graded or n > EXACT_BELOW:
-        return _power_of_t(n, delta, moment, alpha)
+    moment = min(1.0, max(discordance, delta))
+    if n > EXACT_BELOW:
+        return _power_of_z(n, delta, moment, alpha)
     return _power_of_mcnemar(n, delta, moment, alpha)
 
 
-def _power_of_t(n: int, delta: float, moment: float, alpha: float) -> float:
-    from scipy.special import nctdtr, ndtr, ndtri, stdtrit
+def _power_of_z(n: int, delta: float, moment: float, alpha: float) -> float:
+    from scipy.special import ndtr, ndtri
 
-    if n < 2:
-        return 0.0
-    variance = max(moment - delta * delta, 1e-9)
-    shift = delta * math.sqrt(n / variance)
-    if n > EXACT_BELOW:
-        critical = -float(ndtri(alpha / 2))
-        return float(ndtr(shift - critical) + ndtr(-shift - critical))
-    critical = -float(stdtrit(n - 1, alpha / 2))
-    # The flips of n differences cannot reach a p-value below 2^(1 - n).
-    if math.ldexp(2.0, -n) > alpha:
-        return 0.0
-    if shift > critical + 10.0:
-        return 1.0
-    return float(1.0 - nctdtr(n - 1, shift, critical) + nctdtr(n - 1, shift, -critical))
+    shift = delta * math.sqrt(n / max(moment - delta * delta, 1e-9))
+    critical = -float(ndtri(alpha / 2))
+    return float(ndtr(shift - critical) + ndtr(-shift - critical))
 
 
 def _power_of_mcnemar(n: int, delta: float, moment: float, alpha: float) -> float:

@@ -482,7 +482,6 @@ def _needed(row: Evidence, size: int, plan: Plan) -> int:
         power=plan.power,
         alpha=plan.alpha,
         measures=max(1, size),
-        graded=not row.binary,
     )
     return _two_digits(n * row.design_effect)
 
