@@ -15,7 +15,8 @@ from ragdiag.dataset import GoldenDataset, load_dataset
 from ragdiag.diagnosis import RuleBook
 from ragdiag.errors import ComparisonError, EvaluationInterrupted, RunError
 from ragdiag.recording import Run, load_run
-from ragdiag.results import INFO_KEY, Results, load_results
+from ragdiag.results import Results, load_results
+from ragdiag.saving import INFO_KEY
 from ragdiag.schema import Settings
 
 if TYPE_CHECKING:
