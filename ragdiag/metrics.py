@@ -124,10 +124,7 @@ def retrieval_measures(
     for k in ks:
         if k < 1:
             raise SettingsError(f"k must be 1 or more, got {k!r}")
-    if precision_denominator not in ("retrieved", "k"):
-        raise SettingsError(
-            f"precision_denominator must be 'retrieved' or 'k', got {precision_denominator!r}"
-        )
+    _require_denominator(precision_denominator)
     n_queries = len(n_retrieved)
     relevant = pair_grade >= RELEVANT_GRADE
     n_relevant = _count(pair_query[relevant], n_queries)
@@ -164,6 +161,11 @@ def retrieval_measures(
     measures["first_relevant_rank"] = first_rank
     measures["n_relevant"] = n_relevant
     return measures
+
+
+def _require_denominator(name: str) -> None:
+    if name not in ("retrieved", "k"):
+        raise SettingsError(f"precision_denominator must be 'retrieved' or 'k', got {name!r}")
 
 
 def _ideal_ranks(pair_query: Integers, pair_grade: Floats) -> Integers:
@@ -230,6 +232,7 @@ def precision_at_k(
     >>> precision_at_k(["a", "b"], ["x", "a", "y", "b"], k=3)
     0.3333333333333333
     """
+    _require_denominator(precision_denominator)
     relevant, top = _relevant(relevant_chunk_ids), _top(retrieved_chunks, k)
     depth = len(top) if precision_denominator == "retrieved" else k
     return _share(len(relevant.intersection(top)), depth, measured=bool(relevant))
