@@ -89,6 +89,7 @@ class GoldenDataset:
             name=name,
             version=version,
             description=description,
+            renaming="",
         )
         self._checked = check(raw, query_types=query_types)
 
@@ -139,6 +140,7 @@ class GoldenDataset:
         """
         raw = from_columns(frame, source="the frame")
         raw.name, raw.version, raw.description = name, version, description
+        raw.renaming = "columns"
         if qrels is not None:
             raw.pairs = _pairs_of(qrels)
         return cls._of(check(raw, query_types=query_types, rename=columns))

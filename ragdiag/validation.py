@@ -53,6 +53,8 @@ class RawDataset:
         Of the dataset; ``query_types`` are those the source itself declares.
     strict : bool
         Whether answer, type and a relevant id are required, and ids must be text.
+    renaming : str
+        The argument that renames fields, for remedies; empty where there is none.
     pairs : list of tuple, optional
         Labels kept apart from the samples: place, query id, chunk id, grade.
     faults : list of (int, str)
@@ -69,6 +71,7 @@ class RawDataset:
     description: Any = None
     query_types: Any = ()
     strict: bool = False
+    renaming: str = "rename"
     pairs: list[tuple[str, Any, Any, Any]] | None = None
     faults: list[tuple[int, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -407,12 +410,17 @@ class _Check:
         if text_of(name)[1]:
             self.fault(-1, "", f"a field is called {name!r}; give it a name that can be read")
         if name in RESERVED_COLUMNS or name.startswith(RESERVED_PREFIXES):
+            remedy = f"{{{name!r}: 'my_{name}'}}"
             filled = [at for at, value in enumerate(plain_list(values)) if value is not None]
             self.fault(
                 filled[0] if filled else -1,
                 name,
-                "the results have a column of this name, so a field of yours cannot; load with "
-                f"rename={{{name!r}: 'my_{name}'}}",
+                "the results have a column of this name, so a field of yours cannot; "
+                + (
+                    f"pass {self.raw.renaming}={remedy}"
+                    if self.raw.renaming
+                    else "call it otherwise"
+                ),
             )
 
     def _check_metadata(self, name: str, values: list[Any]) -> None:

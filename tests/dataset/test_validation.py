@@ -36,7 +36,7 @@ def test_every_fault_of_a_file_is_reported_at_once(json_faults, sample):
         f"every sample needs one{UNLESS}",
         "samples[2]: must be an object, got 'not a sample'",
         "samples[3] (id 'q4'): score: the results have a column of this name, so a field of yours "
-        "cannot; load with rename={'score': 'my_score'}",
+        "cannot; pass rename={'score': 'my_score'}",
     )
 
 
@@ -183,6 +183,16 @@ def test_reserved_names_are_refused_and_can_be_renamed(write_json, sample, name)
     assert f"samples[1] (id 'q2'): {name}: " in caught.value.faults[0]
     assert f"rename={{{name!r}: 'my_{name}'}}" in caught.value.faults[0]
     assert dataset.samples[1].metadata == {f"my_{name}": "x"}
+
+
+def test_the_remedy_fits_the_way_in(faults_of):
+    frame = pd.DataFrame({"id": ["q1"], "query": ["a"], "score": [1]})
+
+    of_frame = faults_of(GoldenDataset.from_frame, frame)
+    of_samples = faults_of(GoldenDataset, "d", "1", frame.to_dict("records"))
+
+    assert of_frame[0].endswith("cannot; pass columns={'score': 'my_score'}")
+    assert of_samples[0].endswith("cannot; call it otherwise")
 
 
 def test_renaming_must_make_sense(faults_of, write_json, sample):
