@@ -50,7 +50,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "judges": ("Judge", "OpenAIJudge"),
     "recording": ("Run", "load_run"),
     "diagnosis": ("Rule",),
-    "report": ("ComparisonReport", "EvaluationReport", "TopFailure", "build_report"),
+    "report": ("ComparisonReport", "EvaluationReport", "TopFailure", "build_report", "load_report"),
     "results": ("Results", "load_results"),
     "comparison": ("Comparison",),
     "evaluation": ("Comparator", "Evaluator", "compare", "diagnose", "evaluate"),

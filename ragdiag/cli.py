@@ -278,9 +278,14 @@ def diagnose(
 ) -> None:
     """Say what fails most in a recorded run, on which queries, and what to do; nothing is run."""
     _check_writable(output, csv, html, markdown)
-    report = ragdiag.load_report(file) if file.suffix.lower() == ".json" else None
-    if report is not None:
-        _terminal().causes(report)
+    from ragdiag.report import ComparisonReport, holds_report, load_report
+
+    if file.suffix.lower() == ".json" and holds_report(file):
+        report = load_report(file)
+        if isinstance(report, ComparisonReport):
+            _terminal().comparison(report)
+        else:
+            _terminal().causes(report)
         return
     results = ragdiag.diagnose(
         ragdiag.load_run(file),
@@ -359,9 +364,9 @@ def _write(
         shown.to_html(html)
     if markdown is not None:
         write_text(markdown, shown.to_markdown())
-    written = [str(path) for path in (output, csv, html, markdown) if path is not None]
-    if written:
-        typer.echo(f"\nwritten: {', '.join(written)}")
+    for path in (output, csv, html, markdown):
+        if path is not None:
+            typer.echo(f"written: {path}")
 
 
 def main() -> None:

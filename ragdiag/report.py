@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from pydantic import ValidationError
 
 from ragdiag import aggregates
+from ragdiag.errors import RunFormatError
 from ragdiag.facts import facts_of, is_results
+from ragdiag.files import read_text
 from ragdiag.insights import insights
 from ragdiag.report_models import (
     ComparisonReport,
@@ -43,6 +48,8 @@ __all__ = [
     "SemanticSummary",
     "TopFailure",
     "build_report",
+    "holds_report",
+    "load_report",
 ]
 
 #: How many failures a report lists unless told otherwise.
@@ -203,3 +210,38 @@ def _failing_queries(frame: pd.DataFrame, categories: tuple[str, ...]) -> dict[s
     failed = frame[_not_passed(frame)]
     ids = failed["query_id"].groupby(failed["category"]).agg(list).to_dict()
     return {category: ids[category] for category in categories if category in ids}
+
+
+def load_report(path: str | PathLike[str]) -> EvaluationReport | ComparisonReport:
+    """Read back the JSON of a report or of a comparison; unknown keys are ignored.
+
+    Raises
+    ------
+    RunFormatError
+        The file cannot be read, is not JSON, or is neither kind of report.
+    """
+    text = read_text(Path(path), error=RunFormatError)
+    kind = ComparisonReport if '"pipeline_a_report"' in text else EvaluationReport
+    try:
+        report = kind.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise RunFormatError(
+            f"{path}: this is not a report that --output or model_dump_json wrote: {where}: "
+            f"{first['msg']}"
+        ) from error
+    if kind is EvaluationReport and "diagnosis_counts" not in report.model_fields_set:
+        raise RunFormatError(f"{path}: this is not a report: it has no 'diagnosis_counts'")
+    return report
+
+
+def holds_report(path: str | PathLike[str]) -> bool:
+    """Tell whether a JSON file is a report of ours rather than some tool's recording.
+
+    Raises
+    ------
+    RunFormatError
+        The file cannot be read.
+    """
+    return '"diagnosis_counts"' in read_text(Path(path), error=RunFormatError)

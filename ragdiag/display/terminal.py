@@ -80,8 +80,14 @@ class Terminal:
         self.console.print(grid)
 
     def table(self, headings: Sequence[Heading], rows: Iterable[Sequence[str | Text]]) -> None:
-        """Write a table without borders, its heads muted."""
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+        """Write a table without borders, its heads muted; without heads, pairs."""
+        table = Table(
+            box=None,
+            padding=(0, 2, 0, 0),
+            header_style="dim",
+            pad_edge=False,
+            show_header=any(name for name, _ in headings),
+        )
         for name, justify in headings:
             table.add_column(_text(name), justify=justify, overflow="fold")
         for row in rows:

@@ -1,0 +1,220 @@
+"""The terminal: what it prints, where it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import ragdiag
+from ragdiag.cli import app
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DEMO = ["-d", str(EXAMPLES / "demo_dataset.json")]
+DENSE, HYBRID = str(EXAMPLES / "dense_pipeline.py"), str(EXAMPLES / "hybrid_pipeline.py")
+
+PIPELINE = """
+import ragdiag
+
+class Silent(ragdiag.Pipeline):
+    name = "[red]hostile[/red] \\x1b[31mred"
+    def retrieve(self, query):
+        {body}
+
+pipeline = Silent()
+"""
+
+
+def ragdiag_command(*arguments: str, expect: int = 0) -> str:
+    """Run the command line and return what it printed, errors included."""
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == expect, result.output
+    return result.output
+
+
+def flat(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def widest(printed: str) -> int:
+    """Return the longest line, paths that were written aside."""
+    return max(len(line) for line in printed.splitlines() if not line.startswith("written: "))
+
+
+def pipeline_file(folder: Path, body: str, name: str = "pipe.py") -> str:
+    path = folder / name
+    path.write_text(PIPELINE.format(body=body), encoding="utf-8")
+    return str(path)
+
+
+def test_version_in_both_spellings():
+    assert (
+        ragdiag_command("--version") == ragdiag_command("-v") == f"ragdiag {ragdiag.__version__}\n"
+    )
+
+
+def test_validate_says_what_the_dataset_holds():
+    printed = flat(ragdiag_command("validate", *DEMO))
+    assert "5 queries, valid" in printed
+    assert "factual 2, reasoning 2, multi-hop 1" in printed
+
+
+def test_validate_lists_every_fault(tmp_path):
+    path = tmp_path / "bad.json"
+    common = {"id": "q1", "expected_answer": "a"}
+    samples = [
+        {**common, "query": " ", "relevant_chunk_ids": ["c"], "query_type": "factual"},
+        {**common, "query": "b", "relevant_chunk_ids": [], "query_type": "odd"},
+    ]
+    path.write_text(json.dumps({"name": "n", "version": "1", "samples": samples}))
+    printed = ragdiag_command("validate", "-d", str(path), expect=1)
+    for part in ("bad.json", "query", "relevant_chunk_ids", "'odd'", "q1"):
+        assert part in printed
+    assert "Traceback" not in printed
+
+
+def test_run_prints_every_section_and_writes_every_file(tmp_path):
+    files = {name: tmp_path / f"out.{name}" for name in ("json", "csv", "html", "md")}
+    store = tmp_path / "run.jsonl"
+    printed = ragdiag_command(
+        *("run", "-p", DENSE, *DEMO, "--k", "5", "--store", str(store)),
+        *("-o", str(files["json"]), "--csv", str(files["csv"])),
+        *("--html", str(files["html"]), "--markdown", str(files["md"])),
+    )
+    for section in (
+        "Overall retrieval measures",
+        "Retrieval latency",
+        "Failure analysis",
+        "Query types",
+        "Insights",
+        "5 completed, 0 failed",
+    ):
+        assert section in printed
+    for category in ragdiag.FailureCategory:
+        assert category.value in printed
+    assert widest(printed) <= 80
+    report = ragdiag.EvaluationReport.model_validate_json(files["json"].read_text("utf-8"))
+    assert report.diagnosis_counts["INSUFFICIENT_CONTEXT"] == 2
+    assert len(files["csv"].read_text("utf-8").splitlines()) >= 6
+    assert files["html"].read_text("utf-8").startswith("<!")
+    assert "INSUFFICIENT_CONTEXT" in files["md"].read_text("utf-8")
+    again = ragdiag_command("run", "-p", DENSE, *DEMO, "--store", str(store))
+    assert "3 of 5 queries passed" in again
+
+
+def test_run_shows_failed_queries_and_goes_on(tmp_path):
+    path = pipeline_file(tmp_path, "raise ValueError('[bold]no[/bold] \\x1b[2J')")
+    printed = ragdiag_command("run", "-p", path, *DEMO)
+    assert "0 completed, 5 failed" in printed
+    assert "\x1b" not in printed
+    assert "[red]hostile[/red] red" in printed
+
+
+def test_compare_prints_the_facts_of_the_demo(tmp_path):
+    output = tmp_path / "comparison.json"
+    printed = ragdiag_command("compare", "-pa", DENSE, "-pb", HYBRID, *DEMO, "-o", str(output))
+    said = flat(printed)
+    for fact in (
+        "Precision@5 0.87 0.90 +0.03",
+        "Recall@5 0.80 1.00 +0.20",
+        "MRR 0.87 0.87 0.00",
+        "PASS 3 5 +2",
+        "INSUFFICIENT_CONTEXT 2 0 -2",
+        "factual 1.00 -> 1.00 1.00 -> 1.00",
+        "reasoning 0.75 -> 1.00 1.00 -> 1.00",
+        "multi-hop 0.50 -> 1.00 0.33 -> 0.33",
+        "improved 2, regressed 0, unchanged 3",
+        "winner hybrid_pipeline",
+        "Higher quality <-> higher latency",
+        "improves Recall@5 by 20 percentage points and MRR by 0 points",
+    ):
+        assert fact in said
+    assert widest(printed) <= 80
+    report = ragdiag.ComparisonReport.model_validate_json(output.read_text("utf-8"))
+    assert report.winner == "hybrid_pipeline"
+
+
+def test_compare_takes_stored_runs_in_place_of_pipelines(tmp_path):
+    stores = [str(tmp_path / f"{name}.jsonl") for name in "ab"]
+    for pipeline, store in zip((DENSE, HYBRID), stores, strict=True):
+        ragdiag_command("run", "-p", pipeline, *DEMO, "--store", store)
+    said = flat(ragdiag_command("compare", "-p", stores[0], "-p", stores[1]))
+    assert "improved 2, regressed 0, unchanged 3" in said
+
+
+def test_compare_needs_two_sides():
+    assert "at least two pipelines" in flat(
+        ragdiag_command("compare", "-pa", DENSE, *DEMO, expect=2)
+    )
+
+
+@pytest.mark.parametrize("kind", ["store", "report"])
+def test_diagnose_names_causes_queries_and_actions(tmp_path, kind):
+    store, report = tmp_path / "run.jsonl", tmp_path / "report.json"
+    ragdiag_command("run", "-p", DENSE, *DEMO, "--store", str(store), "-o", str(report))
+    said = flat(ragdiag_command("diagnose", str(store if kind == "store" else report)))
+    assert "INSUFFICIENT_CONTEXT 2 queries" in said
+    assert "q004, q005" in said
+    assert "raise k" in said
+
+
+def test_diagnose_sees_a_run_at_another_k(tmp_path):
+    store = tmp_path / "run.jsonl"
+    ragdiag_command("run", "-p", HYBRID, *DEMO, "--store", str(store))
+    assert "WRONG_CHUNK_RETRIEVED" in ragdiag_command("diagnose", str(store), "--k", "1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "-p", "missing.py", *DEMO], "missing.py"),
+        (["run", "-p", DENSE, "-d", "missing.json"], "missing.json: there is no such file"),
+        (["run", "-p", DENSE, *DEMO, "-o", "no/such/folder/x.json"], "x.json"),
+        (["run", "-p", DENSE, *DEMO, "--model", "m"], "--model is for a judge"),
+        (["run", "-p", DENSE, *DEMO, "--precision-denominator", "x"], "precision_denominator"),
+        (["run", "-p", DENSE, *DEMO, "--judge", "nonsense"], "nonsense"),
+        (["diagnose", "missing.jsonl"], "missing.jsonl"),
+        (["diagnose", "missing.json"], "missing.json"),
+    ],
+)
+def test_bad_input_gets_one_message_and_exit_code_1(arguments, message):
+    printed = ragdiag_command(*arguments, expect=1)
+    assert message in printed
+    assert "Traceback" not in printed
+    assert printed.startswith("error: ")
+
+
+def test_a_bad_path_is_refused_before_the_pipeline_runs(tmp_path):
+    marker = tmp_path / "ran"
+    path = pipeline_file(tmp_path, f"open({str(marker)!r}, 'w').close(); return []")
+    ragdiag_command("run", "-p", path, *DEMO, "--csv", str(tmp_path), expect=1)
+    assert not marker.exists()
+
+
+def test_usage_errors_exit_with_2():
+    assert "No such option" in ragdiag_command("run", "--nonsense", expect=2)
+
+
+def test_an_interrupt_exits_with_130_and_keeps_what_was_done(tmp_path):
+    stop = "if os.path.exists('stop'): raise KeyboardInterrupt"
+    body = f"import os\n        {stop}\n        open('stop', 'w').close(); return []"
+    path = pipeline_file(tmp_path, body)
+    store = tmp_path / "run.jsonl"
+    code = "from ragdiag.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "-p", path, *DEMO, "--store", str(store)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": ""},
+    )
+    assert done.returncode == 130, done.stderr
+    assert "interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert store.exists()
