@@ -15,6 +15,7 @@ from ragdiag.errors import ComparisonError, QueryNotFoundError
 from ragdiag.joining import join, tell_apart
 from ragdiag.outcomes import OUTCOMES_IN_ORDER, Outcome
 from ragdiag.pairing import Pair, Side
+from ragdiag.proof import Proven
 from ragdiag.published import PublishedFields
 from ragdiag.schema import RESERVED_COLUMNS
 from ragdiag.tables import TEXT, guarded
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison"]
 
 
-class Comparison(PublishedFields):
+class Comparison(Proven, PublishedFields):
     """Two or more results on the same queries, one of them the baseline.
 
     The published fields (``winner``, ``trade_off``, ``metric_deltas`` ...) are those of a pair:

@@ -15,6 +15,7 @@ from ragdiag.taxonomy import FailureCategory
 __all__ = [
     "EXPLORATORY",
     "LATENCY",
+    "MEDIAN_LATENCY",
     "PRIMARY",
     "Applicability",
     "cluster_labels",
@@ -29,7 +30,9 @@ Labels = npt.NDArray[np.int64]
 PRIMARY = ("recall_at_{k}", "reciprocal_rank", "grounded", "answer_correct")
 #: Looked at as well, and corrected among themselves.
 EXPLORATORY = ("precision_at_{k}", "ndcg_at_{k}")
+#: Column of the times that are compared, and what the evidence calls its median.
 LATENCY = "retrieval_ms"
+MEDIAN_LATENCY = "p50_retrieval_ms"
 #: Measures that need a relevant chunk to look for.
 RETRIEVAL = ("recall", "reciprocal", "precision", "ndcg")
 
@@ -91,7 +94,9 @@ def pair_evidence(
         if name in causes and not (np.nansum(a[name]) or np.nansum(b[name])):
             continue
         if name == LATENCY:
-            found.append(examine_latency(name, a[name], b[name], clusters=labels, plan=plan))
+            found.append(
+                examine_latency(MEDIAN_LATENCY, a[name], b[name], clusters=labels, plan=plan)
+            )
             continue
         family: Family = "primary" if name in primary else "exploratory"
         found.append(

@@ -19,10 +19,12 @@ from ragdiag.power import detectable_difference, paired_power, planning_moment, 
 from ragdiag.statistics import FEW_CLUSTERS, Evidence, Plan, decide
 from ragdiag.tables import TEXT
 from ragdiag.taxonomy import DISPLAY_ORDER
-from ragdiag.verdicts import PairVerdict, judge_pair
+from ragdiag.verdicts import PairVerdict, judge_pair, summarise
 
 __all__ = ["Inference", "infer"]
 
+#: With more pairs than this the sentence counts them instead of describing each.
+MOST_CLAUSES = 3
 #: Columns of the evidence table: name there → field of the evidence.
 COLUMNS = {
     "measure": "measure",
@@ -50,9 +52,9 @@ COLUMNS = {
     "n_needed": "n_needed",
     "method": "method",
     "verdict": "verdict",
-    "reason": "reason",
+    "note": "reason",
 }
-_TEXTS = ("measure", "family", "scale", "method", "verdict", "reason")
+_TEXTS = ("measure", "family", "scale", "method", "verdict", "note")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Inference:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """One row a pair and measure: difference, interval, p-values, counts, verdict, reason.
+        """One row a pair and measure: difference, interval, p-values, counts, verdict and note.
 
         ``pipeline`` is compared with ``against``; ``baseline`` is the value of the latter. Where
         ``scale`` is ``ratio`` the values are medians and ``difference`` is the median ratio.
@@ -118,8 +120,10 @@ class Inference:
 
     @property
     def sentence(self) -> str:
-        """What is known, without a full stop; one clause a pair."""
-        return "; ".join(verdict.sentence for verdict in self.verdicts)
+        """What is known, without a full stop."""
+        if len(self.verdicts) <= MOST_CLAUSES:
+            return "; ".join(verdict.sentence for verdict in self.verdicts)
+        return summarise(self.verdicts)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -261,7 +265,14 @@ def infer(
         chosen,
         evidence,
         tuple(
-            judge_pair(rows, names[a], names[b], n)
+            judge_pair(
+                rows,
+                names[a],
+                names[b],
+                n,
+                min_effect=plan.min_effect,
+                versus=len(chosen) > 1,
+            )
             for (a, b), rows in zip(chosen, evidence, strict=True)
         ),
         plan,

@@ -460,7 +460,7 @@ def _worded(row: Evidence, worst: float, reachable: float, size: int, plan: Plan
         return replace(
             row,
             verdict="undecided",
-            reason=f"{row.n_missing} missing values could overturn it",
+            reason=f"{row.n_missing:,} missing values could overturn it",
         )
     if reachable > plan.alpha:
         return replace(row, verdict="too few queries")
@@ -468,9 +468,9 @@ def _worded(row: Evidence, worst: float, reachable: float, size: int, plan: Plan
         return replace(row, verdict="undecided", reason=_p_text(row.p_corrected))
     needed = _needed(row, size, plan)
     reason = (
-        f"about {needed:,} queries would be needed to show a difference of {plan.min_effect:.4g}"
+        f"about {needed:,} queries needed to show {plan.min_effect:.4g}"
         if needed > row.n_paired
-        else f"a difference of {plan.min_effect:.4g} would probably have shown"
+        else f"{plan.min_effect:.4g} would probably have shown"
     )
     return replace(row, verdict="undecided", reason=reason, n_needed=needed)
 

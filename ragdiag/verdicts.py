@@ -13,7 +13,7 @@ from typing import Literal
 
 from ragdiag.statistics import Evidence
 
-__all__ = ["PairVerdict", "Word", "judge_pair", "measure_name", "signed"]
+__all__ = ["PairVerdict", "Word", "judge_pair", "measure_name", "signed", "summarise"]
 
 Word = Literal["winner", "trade-off", "equivalent", "undecided", "too few queries", "not measured"]
 
@@ -23,7 +23,7 @@ NAMES = {
     "answer_correct": "correctness",
     "grounded": "groundedness",
     "passed": "pass rate",
-    "retrieval_ms": "retrieval time",
+    "p50_retrieval_ms": "retrieval time",
 }
 
 
@@ -76,7 +76,15 @@ def signed(value: float) -> str:
     return two if float(two) else f"{value:+.1g}"
 
 
-def judge_pair(rows: Sequence[Evidence], a: str, b: str, n_queries: int) -> PairVerdict:
+def judge_pair(
+    rows: Sequence[Evidence],
+    a: str,
+    b: str,
+    n_queries: int,
+    *,
+    min_effect: float = 0.05,
+    versus: bool = False,
+) -> PairVerdict:
     """Return the verdict on pipeline `b` against `a`.
 
     Parameters
@@ -87,6 +95,10 @@ def judge_pair(rows: Sequence[Evidence], a: str, b: str, n_queries: int) -> Pair
         Names.
     n_queries : int
         Queries that were compared.
+    min_effect : float
+        The difference that needed queries were planned for.
+    versus : bool
+        Whether the sentence says against whom, as it must where there are several pairs.
 
     Returns
     -------
@@ -103,15 +115,18 @@ def judge_pair(rows: Sequence[Evidence], a: str, b: str, n_queries: int) -> Pair
     latency = next((row for row in rows if row.family == "latency"), None)
     if not primary:
         return PairVerdict(a, b, "not measured", None, _not_measured(rows, a, b))
+    than = f" than {a}" if versus else ""
     up = [row for row in primary if row.verdict == "better"]
     down = [row for row in primary if row.verdict == "worse"]
     if up and down:
-        return PairVerdict(a, b, "trade-off", None, _trade_off(up, down, primary, latency, b))
+        return PairVerdict(a, b, "trade-off", None, _trade_off(up, down, primary, latency, b, than))
     if up or down:
         winner, loser = (b, a) if up else (a, b)
         against = "worse" if up else "better"
         if latency is not None and latency.verdict == against:
-            sentence = _but_slower(up or down, primary, latency, winner)
+            sentence = _but_slower(
+                up or down, primary, latency, winner, f" than {loser}" if versus else ""
+            )
             return PairVerdict(a, b, "trade-off", None, sentence)
         return PairVerdict(
             a, b, "winner", winner, _winner(up or down, primary, latency, winner, loser)
@@ -120,7 +135,7 @@ def judge_pair(rows: Sequence[Evidence], a: str, b: str, n_queries: int) -> Pair
         return PairVerdict(a, b, "equivalent", None, _equivalent(primary, latency, a, b))
     open_rows = [row for row in primary if row.verdict != "equivalent"]
     few = all(row.verdict == "too few queries" for row in open_rows)
-    sentence = _open(open_rows, a, b, n_queries, few=few)
+    sentence = _open(open_rows, a, b, n_queries, min_effect, few=few, versus=versus)
     return PairVerdict(a, b, "too few queries" if few else "undecided", None, sentence)
 
 
@@ -144,10 +159,17 @@ def _winner(
 
 
 def _but_slower(
-    rows: Sequence[Evidence], primary: Sequence[Evidence], latency: Evidence, winner: str
+    rows: Sequence[Evidence],
+    primary: Sequence[Evidence],
+    latency: Evidence,
+    winner: str,
+    than: str,
 ) -> str:
     times = _times(latency, flipped=latency.verdict == "better")
-    return f"Trade-off: {winner} is better on {_listed(rows)} but slower ({times}){_rest(primary)}"
+    return (
+        f"Trade-off: {winner} is better{than} on {_listed(rows)} but slower ({times})"
+        f"{_rest(primary)}"
+    )
 
 
 def _trade_off(
@@ -156,9 +178,10 @@ def _trade_off(
     primary: Sequence[Evidence],
     latency: Evidence | None,
     b: str,
+    than: str,
 ) -> str:
     losses = ", ".join(f"{measure_name(row.measure)} ({signed(row.difference)})" for row in down)
-    sentence = f"Trade-off: {b} is better on {_listed(up)} but worse on {losses}"
+    sentence = f"Trade-off: {b} is better{than} on {_listed(up)} but worse on {losses}"
     if latency is not None and latency.verdict in ("better", "worse"):
         pace = "faster" if latency.verdict == "better" else "slower"
         sentence += f", and {pace} ({_times(latency)})"
@@ -174,22 +197,67 @@ def _equivalent(primary: Sequence[Evidence], latency: Evidence | None, a: str, b
     return sentence
 
 
-def _open(rows: Sequence[Evidence], a: str, b: str, n_queries: int, *, few: bool) -> str:
+def _open(
+    rows: Sequence[Evidence],
+    a: str,
+    b: str,
+    n_queries: int,
+    min_effect: float,
+    *,
+    few: bool,
+    versus: bool,
+) -> str:
     """Return what leads and why that settles nothing."""
     lead = max(rows, key=lambda row: abs(row.difference))
+    lacking = _lacking(lead, min_effect)
+    if few:
+        lacking = f"{n_queries:,} {'query' if n_queries == 1 else 'queries'} cannot settle it"
     if lead.direction == 0:
         names = _and([measure_name(row.measure) for row in rows])
-        lacking = f"{n_queries:,} queries cannot settle it" if few else lead.reason
         return f"{a} and {b} have the same mean on {names}, but {lacking}"
-    leader = b if lead.direction > 0 else a
-    leads = f"{leader} leads on {measure_name(lead.measure)} ({signed(abs(lead.difference))})"
-    if few:
-        return f"{leads} but {n_queries:,} queries cannot settle it"
-    if "missing" in lead.reason:
-        return f"{leads} but {lead.reason}"
+    leader, other = (b, a) if lead.direction > 0 else (a, b)
+    whom = f" {other}" if versus else ""
+    by = signed(abs(lead.difference))
+    return f"{leader} leads{whom} on {measure_name(lead.measure)} ({by}) but {lacking}"
+
+
+def _lacking(lead: Evidence, min_effect: float) -> str:
+    """Return what keeps a lead from being a win."""
+    if lead.n_needed > lead.n_paired:
+        return (
+            f"that could be chance: about {lead.n_needed:,} queries would be needed to show a "
+            f"difference of {min_effect:.4g}"
+        )
+    if lead.n_needed:
+        return f"that could be chance: a difference of {min_effect:.4g} would probably have shown"
     if lead.verdict == "too few queries":
-        return f"{leads} but too few queries differ to settle it ({lead.reason})"
-    return f"{leads} but that could be chance: {lead.reason}"
+        return f"too few queries differ to settle it ({lead.reason})"
+    return lead.reason
+
+
+def summarise(verdicts: Sequence[PairVerdict]) -> str:
+    """Return one sentence about many pairs: how many were won, and by whom.
+
+    Examples
+    --------
+    >>> won = PairVerdict("base", "x", "winner", "x", "")
+    >>> open_ = PairVerdict("base", "y", "undecided", None, "")
+    >>> summarise([won, open_, open_, open_])
+    '1 of 4 comparisons has a winner: x is better than base; 3 undecided'
+    """
+    won = [verdict for verdict in verdicts if verdict.winner is not None]
+    if won:
+        listed = ", ".join(
+            f"{each.winner} is better than {each.a if each.winner == each.b else each.b}"
+            for each in won
+        )
+        verb = "has" if len(won) == 1 else "have"
+        parts = [f"{len(won)} of {len(verdicts)} comparisons {verb} a winner: {listed}"]
+    else:
+        parts = [f"none of {len(verdicts)} comparisons has a winner"]
+    words = [verdict.word for verdict in verdicts if verdict.winner is None]
+    parts += [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
+    return "; ".join(parts)
 
 
 def _rest(primary: Sequence[Evidence]) -> str:
