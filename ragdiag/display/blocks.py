@@ -158,6 +158,8 @@ class Column:
     tight: bool = False
     #: Names the row (``th scope="row"``).
     head: bool = False
+    #: Running text, which takes several lines: its row is aligned at the first.
+    prose: bool = False
     #: Shown as text too, under `brief` if given.
     in_text: bool = True
     brief: str | None = None
@@ -187,6 +189,11 @@ class Table:
     even: bool = False
     #: What text says of the rows it leaves out.
     rest: tuple[Line, ...] = ()
+
+    @property
+    def has_prose(self) -> bool:
+        """Whether a row may take several lines."""
+        return any(column.prose for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
+from os import PathLike
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -19,6 +20,7 @@ from markupsafe import Markup, escape
 from ragdiag.display.blocks import (
     Bar,
     Bullets,
+    Cell,
     Figures,
     Folder,
     Folders,
@@ -28,6 +30,7 @@ from ragdiag.display.blocks import (
     Table,
     View,
     line,
+    plain,
 )
 from ragdiag.display.views import view
 
@@ -39,6 +42,8 @@ MAX_BYTES = 25_000
 TEXT_LIMITS = (300, 160, 80, 40, 16)
 #: Left free for "showing 6 of 413" and the tags around the drill-downs.
 RESERVE = 400
+#: Characters of a note that never wraps.
+SHORT_NOTE = 90
 #: The tags around the drill-downs of one folder.
 FOLDER_BYTES = 60
 BAR_PIXELS = 100
@@ -82,13 +87,20 @@ def render_view(shown: View, max_bytes: int = MAX_BYTES) -> str:
     return page(sections)
 
 
-def render_sections(shown: View, mode: str = "page") -> Markup:
-    """Return the sections of a view without its head, for a query inside a report."""
+def render_sections(shown: View, mode: str) -> list[Markup]:
+    """Return the sections of a view, each as HTML, without the head of the view."""
     env = environment(mode)
-    return Markup("\n").join(
+    return [
         _filled(env, section, MAX_BYTES)[0] if _opens(section) else _macro(env, section)
         for section in shown.sections
-    )
+    ]
+
+
+def _has_short_note(section: Section) -> bool:
+    """Whether the caption may stay on one line: it would stretch a narrow table otherwise."""
+    body = section.body
+    wide = isinstance(body, Table) and (body.wide or body.even or body.matrix)
+    return not wide and len(plain(section.note)) <= SHORT_NOTE
 
 
 def _opens(section: Section) -> bool:
@@ -145,7 +157,11 @@ def _module(env: Environment) -> Any:
 
 @lru_cache(maxsize=4)
 def environment(mode: str) -> Environment:
-    """Return the templates, writing styles (``inline``) or classes (``page``)."""
+    """Return the templates: ``inline`` for a repr, ``page`` for a report, ``body`` for its queries.
+
+    A repr has its styles in the elements and no headings, which a notebook would list; a report has
+    classes and headings of the second level, a query in it of the third.
+    """
     env = Environment(
         loader=PackageLoader("ragdiag.display"),
         autoescape=True,
@@ -155,12 +171,15 @@ def environment(mode: str) -> Environment:
     inline = mode == "inline"
     env.globals.update(
         zip=zip,
+        heading={"inline": "strong", "page": "h2", "body": "h3"}[mode],
         look=_inline_look if inline else _page_look,
         edge=_inline_edge if inline else _page_edge,
         pairs=_inline_pairs if inline else _page_pairs,
         bar=_inline_bar if inline else _page_bar,
         span=_inline_span if inline else _page_span,
         breakable=breakable,
+        blank=Cell(),
+        short=_has_short_note,
     )
     return env
 
@@ -199,7 +218,7 @@ def _extras() -> Markup:
 @lru_cache(maxsize=512)
 def _inline_look(*names: str) -> Markup:
     tokens = _style()[0]
-    declared = ";".join(tokens[name] for name in names if name)
+    declared = ";".join(tokens[name] for name in names if name in tokens)
     return Markup(' style="{}"').format(declared)
 
 
@@ -223,11 +242,16 @@ def _inline_bar(bar: Bar) -> Markup:
 
 def _inline_span(span: Span) -> Markup:
     low, middle, high = (round(SPAN_PIXELS * (1 + value)) for value in _within(span))
-    return Markup(
-        '<div style="{}"><i style="margin-left:{}px;width:{}px;height:6px;background:#8888"></i>'
-        '<i style="border-left:4px solid;height:12px"></i>'
-        '<i style="width:{}px;height:6px;background:#8888"></i></div>'
-    ).format(_style()[0]["span"], low, max(middle - low - 2, 0), max(high - middle - 2, 0))
+    reach = Markup('<i style="{}width:{}px;height:6px;background:#8888"></i>')
+    before, after = max(middle - low - 2, 0), max(high - middle - 2, 0)
+    margin = f"margin-left:{low if before else middle}px;"
+    point = Markup('<i style="{}border-left:4px solid;height:12px"></i>')
+    return Markup('<div style="{}">{}{}{}</div>').format(
+        _style()[0]["span"],
+        reach.format(margin, before) if before else "",
+        point.format("" if before else margin),
+        reach.format("", after) if after else "",
+    )
 
 
 def _within(span: Span) -> tuple[float, float, float]:
@@ -296,8 +320,8 @@ def breakable(name: str) -> Markup:
     return escape(name).replace("_", Markup("_<wbr>"))
 
 
-def write_report(obj: Any, path: Any) -> Any:
+def write_report(obj: Any, path: str | PathLike[str]) -> None:
     """Write the static report of `obj`; see :func:`ragdiag.display.page.write_report`."""
     from ragdiag.display import page
 
-    return page.write_report(obj, path)
+    page.write_report(obj, path)

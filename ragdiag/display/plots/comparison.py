@@ -100,9 +100,16 @@ def draw_deltas(comparison: Comparison, data: pd.DataFrame, ax: Axes | None) -> 
     ]
     tick_names(ax.yaxis, names)
     ax.set_ylim(len(rows) - 0.5, -0.6)
-    ax.set_xlim(-reach, reach * 3.1)
+    noted = any(row.note_text for row in rows)
+    ax.set_xlim(-reach, reach * (3.1 if noted else 2.3))
     ax.spines["bottom"].set_bounds(-reach, reach)
-    ax.set_xticks([t for t in MaxNLocator(6).tick_values(-reach, reach) if abs(t) <= reach])
+    ax.set_xticks(
+        [
+            t
+            for t in MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(-reach, reach)
+            if abs(t) <= reach
+        ]
+    )
     signed_axis(ax.xaxis, 1 if reach > 0.25 else 2)
     base = label(comparison.baseline, 20)
     other = "others" if many else label(_other(comparison), 20)

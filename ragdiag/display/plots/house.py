@@ -41,6 +41,8 @@ __all__ = [
 
 BETTER, WORSE, OPEN = "#009E73", "#D55E00", "#767676"
 MUTED = 0.75
+#: Room around a plot, inches.
+PADDING = 0.12
 #: Characters of a name on an axis.
 LABEL_LIMIT = 32
 #: Ink on a mark changes from black to white below this luminance (WCAG contrast).
@@ -52,7 +54,10 @@ GOLDEN = 0.618033988749895
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """Return `ax`, or new axes of this size in inches, dressed in the house style."""
     if ax is None:
-        _, ax = plt.subplots(figsize=(width, height), layout="constrained")
+        figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
+        engine = figure.get_layout_engine()
+        if engine is not None:
+            engine.set(w_pad=PADDING, h_pad=PADDING)  # type: ignore[call-arg]
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_alpha(0.4)
     ax.tick_params(length=0)
@@ -168,7 +173,7 @@ def strips(
         high = max(high, limit_ms)
     for y, (_, values, percentiles) in enumerate(rows):
         spread = (np.arange(len(values)) * GOLDEN) % 1.0
-        heights = y + 0.3 * (spread - 0.5)
+        heights = y + 0.26 * (spread - 0.5)
         limited = limit_ms is not None and limit_row in (None, y)
         slow = values > (limit_ms if limited and limit_ms is not None else np.inf)
         alpha = 0.45 if len(values) <= 1000 else 0.15
@@ -200,18 +205,19 @@ def strips(
             for p, v in zip((50, 95, 99), percentiles, strict=True)
             if v is not None
         )
-        say(ax, words or "not run", (0, y), (2, 13), ("axes fraction", "data"), alpha=MUTED)
+        at = (0.0, y - 0.36)
+        say(ax, words or "not run", at, (2, 0), ("axes fraction", "data"), va="center", alpha=MUTED)
         if limited and limit_ms is not None and limit_ms <= high:
             ax.plot(
                 [limit_ms] * 2,
-                [y - 0.32, y + 0.32],
+                [y - 0.24, y + 0.24],
                 color=ink(ax),
                 linestyle=(0, (4, 3)),
                 linewidth=1,
                 alpha=0.7,
                 gid="limit",
             )
-            say(ax, f"limit {milliseconds(limit_ms)}", (limit_ms, y + 0.32), (4, -3), va="top")
+            say(ax, f"limit {milliseconds(limit_ms)}", (limit_ms, y + 0.24), (4, 2), va="top")
     tick_names(ax.yaxis, [label(name) for name, _, _ in rows])
     ax.set_ylim(len(rows) - 0.5, -0.6)
     ax.set_xlim(0, high * 1.06)

@@ -46,6 +46,7 @@ MAX_CATEGORIES = 12
 MAX_CELL_IDS = 5
 DRILL_LIMIT = 200
 NOT_DIAGNOSED = "not diagnosed"
+AXIS = "worse \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} better"
 PASS = FailureCategory.PASS.value
 
 
@@ -111,13 +112,13 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
     reach = _reach(rows)
     columns = (
         Column("Measure", head=True, tight=True),
-        Column(short_name(a), "right", tight=True, brief=shorten(a, 10)),
-        Column(short_name(b), "right", tight=True, brief=shorten(b, 10)),
-        Column("Difference", "right", tight=True, brief="change"),
+        Column(short_name(a), "right", brief=shorten(a, 10)),
+        Column(short_name(b), "right", brief=shorten(b, 10)),
+        Column("Difference", "right", brief="change"),
         *([Column("95 % interval", "right", tight=True)] if has_interval else []),
-        Column("worse \N{LEFTWARDS ARROW} 0 \N{RIGHTWARDS ARROW} better", in_text=False),
+        Column(AXIS, tight=True, in_text=False),
         Column("Verdict" if has_interval else "Direction"),
-        Column("Queries", "right", tight=True, in_text=not has_interval),
+        Column("Queries", "right", in_text=not has_interval),
     )
     table_rows = tuple(
         Row(
@@ -280,15 +281,10 @@ def queries_drill(comparison: Comparison, query_id: str, limit: int) -> Drill:
     sides = list(comparison.sides(query_id).items())
     base = comparison.names.index(comparison.baseline)
     (name_a, a), (name_b, b) = sides[base], sides[1 - base]
-    moved = line(_category(a), f" \N{RIGHTWARDS ARROW} {_category(b)}")
-    summary = line(
-        short_id(query_id), f" {shorten(a.query, QUESTION_LIMIT)} ", *(muted(r.text) for r in moved)
-    )
+    moved = f"{_category(a)} \N{RIGHTWARDS ARROW} {_category(b)}"
+    summary = line(short_id(query_id), f" {shorten(a.query, QUESTION_LIMIT)} ", muted(moved))
     pairs: list[tuple[str, Line]] = [
-        (
-            "Category",
-            line(ident(_category(a)), " \N{RIGHTWARDS ARROW} ", ident(_category(b))),
-        ),
+        ("Why", line(shorten(b.diagnosis.reason, limit))),
         ("Relevant", _moves(a, b)),
     ]
     for name, item in ((name_a, a), (name_b, b)):
@@ -301,7 +297,7 @@ def queries_drill(comparison: Comparison, query_id: str, limit: int) -> Drill:
         if item.metrics.get("judge_reason")
     ]
     if judged:
-        pairs.append(("Judge", line(shorten("; ".join(judged), 2 * limit))))
+        pairs.append(("Judge", line(shorten(" ".join(judged), 2 * limit))))
     times = [milliseconds(item.latency.get("retrieval_ms"), "not run") for item in (a, b)]
     pairs.append(("Retrieval", line(f"{times[0]} \N{RIGHTWARDS ARROW} {times[1]}")))
     return Drill(summary, category_colour(_category(b)), tuple(pairs))

@@ -147,7 +147,7 @@ def _queries(dataset: GoldenDataset, limit: int) -> Section:
         )
     columns = (
         Column("Query", head=True, tight=True),
-        Column("Question"),
+        Column("Question", prose=True),
         Column("Relevant chunks", in_text=False),
     )
     note = line(f"showing {len(rows)} of {count(len(dataset))}")

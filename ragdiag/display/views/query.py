@@ -34,7 +34,7 @@ from ragdiag.display.views.common import (
 )
 from ragdiag.schema import EvaluationResult, RetrievedChunk
 
-__all__ = ["depth", "first_ranks", "headline", "shown_ranks", "view"]
+__all__ = ["came", "depth", "first_ranks", "headline", "shown_ranks", "verdicts", "view"]
 
 MAX_EXPECTED = 20
 MAX_CHUNKS = 20
@@ -151,7 +151,7 @@ def _trail(result: EvaluationResult, limit: int) -> Section:
         Column("Category", head=True, tight=True),
         Column("Fires when", in_text=False),
         Column("State", tight=True),
-        Column("Evidence"),
+        Column("Evidence", prose=True),
     )
     note = line("the first rule that fires is the primary category")
     return Section("Decision trail", Table(columns, tuple(rows), wide=True), note)
@@ -174,12 +174,12 @@ def _expected(result: EvaluationResult, limit: int) -> Section:
         )
         if not is_missing(value)
     ]
-    came = sum(k is not None and ranks.get(chunk, k + 1) <= k for chunk in expected)
-    note = ([f"{came} of {len(expected)} in the top {k}"] if k else []) + measured
+    n_came = sum(k is not None and ranks.get(chunk, k + 1) <= k for chunk in expected)
+    note = ([f"{n_came} of {len(expected)} in the top {k}"] if k else []) + measured
     rows, brief = [], []
     for chunk in expected[:MAX_EXPECTED]:
         rank = ranks.get(chunk)
-        where = _came(rank, k, failed=result.status == "failed")
+        where = came(rank, k, failed=result.status == "failed")
         rows.append(Row((Cell(line(short_id(chunk))), Cell(where))))
         brief.append(line(short_id(chunk), " ", where))
     if len(expected) > MAX_EXPECTED:
@@ -196,7 +196,8 @@ def _expected(result: EvaluationResult, limit: int) -> Section:
     )
 
 
-def _came(rank: int | None, k: int | None, *, failed: bool) -> Line:
+def came(rank: int | None, k: int | None, *, failed: bool) -> Line:
+    """Say at which rank an expected chunk came."""
     if rank is None:
         return line("not measured") if failed else line(strong("not retrieved"))
     if k is not None and rank > k:
@@ -249,7 +250,7 @@ def _retrieved(result: EvaluationResult, limit: int) -> Section:
         Column("Chunk", head=True, tight=True),
         Column("Label", tight=True),
         Column("Score", "right"),
-        Column("Text"),
+        Column("Text", prose=True),
     ]
     if not scored:
         del columns[3]
@@ -292,16 +293,17 @@ def _answer(result: EvaluationResult, limit: int) -> Section:
     left = left or line(muted("nothing was generated" if generated is None else "(empty)"))
     right = right or line(muted("no expected answer is known"))
     both = generated is not None and expected is not None
-    note = _verdicts(result)
+    note = verdicts(result)
     if both and any(run.kind == "marked" for run in (*left, *right)):
         note.insert(0, "words that differ are marked")
-    columns = (Column("Generated"), Column("Expected"))
+    columns = (Column("Generated", prose=True), Column("Expected", prose=True))
     table = Table(columns, (Row((Cell(left), Cell(right))),), even=True)
     brief = (line("generated: ", left), line("expected: ", right))
     return Section("Answer", table, line("; ".join(note)), brief=brief)
 
 
-def _verdicts(result: EvaluationResult) -> list[str]:
+def verdicts(result: EvaluationResult) -> list[str]:
+    """Put the judge's two findings and its confidence in words."""
     words = []
     metrics = result.metrics
     for key, yes, no, missing in (

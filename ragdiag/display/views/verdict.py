@@ -101,7 +101,7 @@ def _claims(result: JudgeResult, limit: int) -> Section:
     columns = (
         Column("Finding", tight=True),
         Column("Chunk", tight=True),
-        Column("Claim", head=True),
+        Column("Claim", head=True, prose=True),
     )
     note = line(f"{supported} of {len(result.claims)} supported")
     return Section("Claims", Table(columns, rows, wide=True), note)
