@@ -161,7 +161,10 @@ def _row(comparison: Comparison, name: str, pipeline: str, found: Any, evidence:
     if evidence is not None:
         verdict = str(evidence["verdict"])
         if not (is_missing(evidence["low"]) or is_missing(evidence["high"])):
-            low, high = sorted((float(evidence["low"]), float(evidence["high"])))
+            low, high = float(evidence["low"]), float(evidence["high"])
+            if evidence.get("scale") == "ratio":
+                # The paired ratio of times, turned round: 1.2 is a fifth slower.
+                position, low, high = 1 - float(evidence["difference"]), 1 - high, 1 - low
         note = "" if is_missing(evidence.get("note")) else f", {evidence['note']}"
     elif math.isnan(delta):
         verdict = "not comparable"
