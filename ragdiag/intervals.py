@@ -258,8 +258,11 @@ class _ScoreCurve:
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a rising `function` crosses 0; an end where it does not within rounding."""
     from scipy.optimize import brentq
 
+    if function(low) >= 0.0:
+        return low
     return float(brentq(function, low, high, xtol=1e-13)) if function(high) > 0.0 else high
 
 
