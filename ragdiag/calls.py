@@ -57,7 +57,7 @@ class BackgroundLoop:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="ragdiag-loop", daemon=True
+                    target=_serve, args=(self._loop,), name="ragdiag-loop", daemon=True
                 )
                 self._thread.start()
             return self._loop
@@ -70,8 +70,13 @@ class BackgroundLoop:
             return
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, and end it in its own thread: a caller may have another."""
+    loop.run_forever()
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 @dataclass
