@@ -276,7 +276,7 @@ def _grouped(values: pd.Series, column: str) -> tuple[Ints, pd.Index]:
     rank[-1] = len(labels)
     ordered = labels.take(order)
     if (codes < 0).any():
-        ordered = ordered.astype(object).append(pd.Index([None], dtype=object))
+        ordered = pd.Index([*ordered.tolist(), None], dtype=object)
     return rank[codes], ordered
 
 
