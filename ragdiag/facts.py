@@ -124,6 +124,7 @@ def _facts_of_results(results: Results, k: int | None) -> Facts:
             "smallest_k": _smallest_k(frame["query_id"], results.expected),
         }
     )
+    facts["smallest_k"] = facts["smallest_k"].where(facts["recall"].notna())
     return Facts(
         facts.reset_index(drop=True),
         results.k,

@@ -122,7 +122,7 @@ def _weakest_retrieval(report: EvaluationReport) -> Iterator[str]:
             f"'{high}' {recall[high]:.2f}."
         )
     elif recall[low] < LOW_RECALL - _ROUNDING:
-        yield f"Retrieval is weak for every query type: {name} {recall[low]:.2f} for '{low}'."
+        yield f"'{low}' queries have low recall: {name} {recall[low]:.2f}."
 
 
 def _pass_gap(report: EvaluationReport) -> Iterator[str]:

@@ -8,9 +8,9 @@ is null, never 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ragdiag.outcomes import TIE, Outcome
 from ragdiag.taxonomy import FailureCategory, Severity
@@ -133,10 +133,17 @@ class QueryTypeMetrics(_Part):
 class TopFailure(_Part):
     """One query that did not pass.
 
+    Attributes
+    ----------
+    category, severity, confidence, reason, evidence
+        Of its diagnosis; the confidence is None where the judge stated none.
+    action : str
+        What to do about it; by default what the category advises.
+
     Examples
     --------
     >>> TopFailure(query_id="q1", query="?", category="WRONG_CHUNK_RANK", severity="warning",
-    ...            confidence=1.0, reason="Came at rank 4.").category.action
+    ...            confidence=1.0, reason="Came at rank 4.").action
     'The right chunks came, too late: add a reranker or tune the one there is.'
     """
 
@@ -144,10 +151,16 @@ class TopFailure(_Part):
     query: str
     category: FailureCategory | str = Field(union_mode="left_to_right")
     severity: Severity
-    confidence: float
+    confidence: float | None
     reason: str
     action: str = ""
     evidence: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _default_action(self) -> Self:
+        if not self.action and isinstance(self.category, FailureCategory):
+            self.action = self.category.action
+        return self
 
 
 class EvaluationReport(_Shown):
