@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 import typer
 
 import ragdiag
+from ragdiag.display.clean import clean
+from ragdiag.display.sheet import Sheet
+from ragdiag.display.terminal import show_causes, show_dataset, show_report
+from ragdiag.display.terminal_comparison import show_comparison
 from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
 
 if TYPE_CHECKING:
     from ragdiag.comparison import Comparison
     from ragdiag.dataset import GoldenDataset
-    from ragdiag.display.terminal import Terminal
     from ragdiag.results import Results
 
 __all__ = ["app", "main"]
@@ -112,15 +115,7 @@ def _friendly(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def _say_error(message: str, label: str = "error") -> None:
-    from ragdiag.display.clean import clean
-
     typer.echo(f"{label}: {clean(message)}", err=True)
-
-
-def _terminal() -> Terminal:
-    from ragdiag.display.terminal import Terminal
-
-    return Terminal()
 
 
 def _version(wanted: bool) -> None:
@@ -143,7 +138,7 @@ def _root(
 @_friendly
 def validate(dataset: Dataset, query_types: QueryTypes = None) -> None:
     """Check a golden dataset: every fault at once, or what it consists of."""
-    _terminal().dataset(ragdiag.validate_dataset(_load(dataset, query_types)))
+    show_dataset(Sheet(), ragdiag.validate_dataset(_load(dataset, query_types)))
 
 
 @app.command()
@@ -189,7 +184,7 @@ def run(
         store=store,
         reuse=reuse,
     )
-    _terminal().report(results.report(), time.perf_counter() - started)
+    show_report(Sheet(), results.report(), time.perf_counter() - started)
     _write(results, output=output, csv=csv, html=html, markdown=markdown)
 
 
@@ -255,9 +250,8 @@ def compare(
         **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
         **options,
     )
-    terminal = _terminal()
     for pair in comparison.pairs:
-        terminal.comparison(pair.report, time.perf_counter() - started)
+        show_comparison(Sheet(), pair.report, time.perf_counter() - started)
     _write(comparison, output=output, csv=csv, html=html, markdown=markdown)
 
 
@@ -283,16 +277,16 @@ def diagnose(
     if file.suffix.lower() == ".json" and holds_report(file):
         report = load_report(file)
         if isinstance(report, ComparisonReport):
-            _terminal().comparison(report)
+            show_comparison(Sheet(), report)
         else:
-            _terminal().causes(report)
+            show_causes(Sheet(), report)
         return
     results = ragdiag.diagnose(
         ragdiag.load_run(file),
         None if dataset is None else _load(dataset, query_types),
         **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
     )
-    _terminal().causes(results.report())
+    show_causes(Sheet(), results.report())
     _write(results, output=output, csv=csv, html=html, markdown=markdown)
 
 
