@@ -121,6 +121,9 @@ class Judge(ABC):
             The key is missing, the server cannot be reached or cannot do what is needed.
         """
 
+    def cancel(self) -> None:  # noqa: B027 - most judges do not wait
+        """End all waits of calls in flight: the run was interrupted. :meth:`prepare` undoes it."""
+
     def prompts(
         self,
         query: str,

@@ -12,10 +12,12 @@ import json
 import os
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ragdiag.errors import ExportError
+from ragdiag.files import write_text
 
 __all__ = ["JudgeCache", "cache_key"]
 
@@ -104,15 +106,9 @@ class JudgeCache:
     def put(self, key: str, value: Mapping[str, Any]) -> None:
         """Store a reply; a cache that cannot be written costs the saving, not the run."""
         target = self._file(key)
-        text = json.dumps({"key": key, "value": dict(value)}, ensure_ascii=True)
-        temporary = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}")
-        try:
+        with suppress(OSError):  # ExportError is one
             target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary.write_text(text, encoding="utf-8")
-            temporary.chmod(0o600)
-            temporary.replace(target)
-        except OSError:
-            temporary.unlink(missing_ok=True)
+            write_text(target, json.dumps({"key": key, "value": dict(value)}))
 
     def _file(self, key: str) -> Path:
         return self.path / key[:2] / f"{key}.json"
