@@ -114,6 +114,16 @@ class Run:
             f"{len(self._outcomes)} of {len(self)} queries{judged}>"
         )
 
+    def _repr_html_(self) -> str:
+        from ragdiag.display import html
+
+        return html.render(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ragdiag import display
+
+        return display.bundle(self)
+
     def subset(self, query_ids: Iterable[str]) -> Run:
         """Return a run of these queries alone, in the order of this one.
 

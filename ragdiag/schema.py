@@ -78,6 +78,20 @@ RESERVED_PREFIXES: tuple[str, ...] = (
 )
 
 
+class _Shown(BaseModel):
+    """A model that notebooks show as a report; its own repr stays pydantic's one line."""
+
+    def _repr_html_(self) -> str:
+        from ragdiag.display import html
+
+        return html.render(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ragdiag import display
+
+        return display.bundle(self)
+
+
 class RetrievedChunk(BaseModel):
     """One chunk as a pipeline returned it; its place in the list is its rank.
 
@@ -232,7 +246,7 @@ class Claim(BaseModel):
     quote: str | None = None
 
 
-class JudgeResult(BaseModel):
+class JudgeResult(_Shown):
     """What a judge says of one answer.
 
     Attributes
@@ -348,7 +362,7 @@ class DiagnosisResult(BaseModel):
         return self
 
 
-class EvaluationResult(BaseModel):
+class EvaluationResult(_Shown):
     """Everything known about one query of one run: evidence, measures, diagnosis.
 
     Attributes

@@ -1,8 +1,8 @@
 """``explore()``: widgets that mirror an :class:`~ragdiag.display.explorer_state.ExplorerState`.
 
 Core controls only, no ``Output`` and no JavaScript of our own. The query is an ``HTML`` widget
-whose value is the escaped fragment that a repr shows. Without a kernel the static HTML of the object
-stands in the place of the widgets.
+whose value is the escaped fragment that a repr shows. Without a kernel the static HTML of the
+object stands in the place of the widgets.
 """
 
 from __future__ import annotations

@@ -213,7 +213,7 @@ class ExplorerState(Generic[T]):
         return self._select(mask)
 
     def view(self) -> View | None:
-        """What is shown of the query looked at."""
+        """Return what is shown of the query looked at."""
         return None if self.current is None else self._view(self.current)
 
     # -- what differs between the kinds -----------------------------------------------------------
@@ -251,7 +251,7 @@ def _choice(table: pd.DataFrame, column: str, label: str, order: Sequence[str] =
 
 def _metadata(table: dict[str, Any], frame: pd.DataFrame) -> list[str]:
     """Add the user's own columns of few different values to `table` and name them."""
-    found = []
+    found: list[str] = []
     for column in map(str, frame.columns):
         reserved = column in RESERVED_COLUMNS or column.startswith(RESERVED_PREFIXES)
         if reserved or column in table or len(found) == MAX_METADATA:

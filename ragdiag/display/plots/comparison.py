@@ -60,37 +60,30 @@ def _pair(comparison: Comparison, kind: str) -> Comparison:
 def deltas_data(comparison: Comparison) -> pd.DataFrame:
     """Return a row a measure and pipeline, as drawn.
 
-    ``pipeline, measure, baseline, value, delta``, then ``position`` (the difference, better to the
-    right; times are relative and turned round), ``low, high`` (its interval, missing without one),
-    ``verdict`` and ``n``.
+    ``pipeline, measure, baseline, value, difference``, then ``low, position, high``: the difference
+    and its interval (missing without one) with better to the right, times relative and turned
+    round; then ``verdict`` and ``note``.
     """
     rows = measure_rows(comparison)
-    return pd.DataFrame(
-        {
-            "pipeline": [row.pipeline for row in rows],
-            "measure": [row.label for row in rows],
-            "baseline": [row.baseline for row in rows],
-            "value": [row.value for row in rows],
-            "delta": [row.delta for row in rows],
-            "position": [row.position for row in rows],
-            "low": [row.low for row in rows],
-            "high": [row.high for row in rows],
-            "verdict": [row.verdict for row in rows],
-            "n": [row.n for row in rows],
-        }
-    ).astype(dict.fromkeys(("baseline", "value", "delta", "position", "low", "high"), float))
+    columns = ("pipeline", "label", "baseline", "value", "difference", "verdict", "note")
+    table = pd.DataFrame({name: [getattr(row, name) for row in rows] for name in columns})
+    spans = np.array([row.span for row in rows], dtype=float).reshape(-1, 3)
+    table.insert(5, "low", spans[:, 0])
+    table.insert(6, "position", spans[:, 1])
+    table.insert(7, "high", spans[:, 2])
+    return table.rename(columns={"label": "measure"})
 
 
 def draw_deltas(comparison: Comparison, data: pd.DataFrame, ax: Axes | None) -> Axes:
     """Draw the differences, with intervals where there are some; right is better, always."""
     rows = [row for row in measure_rows(comparison) if not np.isnan(row.position)]
-    ax = new_axes(ax, 8.6, 0.36 * max(len(rows), 1) + 1.7)
+    ax = new_axes(ax, 9.6, 0.36 * max(len(rows), 1) + 1.7)
     sentence = headline(comparison).rstrip(".")
     if not rows:
         return no_data(ax, sentence, "no measure has a value on both sides")
-    ends = [abs(v) for row in rows for v in (row.position, row.low, row.high) if not np.isnan(v)]
+    ends = [abs(end) for row in rows for end in row.span if not np.isnan(end)]
     reach = min(max([*ends, 0.05]) * 1.12, 1.15)
-    tested = any(not np.isnan(row.low) for row in rows)
+    tested = any(row.is_tested for row in rows)
     ax.axvline(0, color=ink(ax), linewidth=1, alpha=0.6)
     for y, row in enumerate(rows):
         _delta_row(ax, y, row, reach)
@@ -100,8 +93,8 @@ def draw_deltas(comparison: Comparison, data: pd.DataFrame, ax: Axes | None) -> 
     ]
     tick_names(ax.yaxis, names)
     ax.set_ylim(len(rows) - 0.5, -0.6)
-    noted = any(row.note_text for row in rows)
-    ax.set_xlim(-reach, reach * (3.1 if noted else 2.3))
+    noted = any(row.note for row in rows)
+    ax.set_xlim(-reach, reach * (3.9 if noted else 2.4))
     ax.spines["bottom"].set_bounds(-reach, reach)
     ax.set_xticks(
         [
@@ -135,10 +128,10 @@ def draw_deltas(comparison: Comparison, data: pd.DataFrame, ax: Axes | None) -> 
 
 def _delta_row(ax: Axes, y: int, row: MeasureRow, reach: float) -> None:
     colour = {"better": BETTER, "worse": WORSE}.get(row.verdict, ink(ax))
-    at = float(np.clip(row.position, -reach, reach))
-    if not np.isnan(row.low):
+    low, middle, high = (float(np.clip(end, -reach, reach)) for end in row.span)
+    if row.is_tested:
         ax.plot(
-            np.clip([row.low, row.high], -reach, reach),
+            [low, high],
             [y, y],
             color=colour,
             linewidth=3,
@@ -147,10 +140,11 @@ def _delta_row(ax: Axes, y: int, row: MeasureRow, reach: float) -> None:
             gid="interval",
         )
     else:
-        ax.plot([0, at], [y, y], color=colour, linewidth=1.5, alpha=0.6, gid="stem")
-    ax.plot(at, y, "s", color=colour, markersize=7, gid="difference")
+        ax.plot([0, middle], [y, y], color=colour, linewidth=1.5, alpha=0.6, gid="stem")
+    ax.plot(middle, y, "s", color=colour, markersize=7, gid="difference")
     say(ax, row.verdict, (reach * 1.06, y), va="center", fontweight="bold")
-    say(ax, f"{row.change_text}{row.note_text}", (reach * 1.75, y), va="center", alpha=MUTED)
+    beside = ", ".join(part for part in (row.change_text, row.note) if part)
+    say(ax, beside, (reach * 1.8, y), va="center", alpha=MUTED)
 
 
 def _other(comparison: Comparison) -> str:

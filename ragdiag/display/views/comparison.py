@@ -64,7 +64,7 @@ def view(comparison: Comparison, text_limit: int) -> View:
         limit = min(text_limit, DRILL_LIMIT)
         sections += [_queries(comparison, outcomes, limit), _transitions(comparison)]
         sections += types_of(comparison.report)
-        lead = line(shorten(comparison.report.summary, 300))
+        lead = line(_outcome_counts(comparison))
         hints = ('.select(outcome="regressed")', ".explore()", ".plot()", '.plot("transitions")')
     return View(
         headline(comparison),
@@ -77,13 +77,14 @@ def view(comparison: Comparison, text_limit: int) -> View:
 
 def headline(comparison: Comparison) -> str:
     """Return the decision in one sentence, the same in every display of a comparison."""
-    said = getattr(comparison, "headline", None)
-    if isinstance(said, str):
-        return said
-    if len(comparison.names) > 2:
-        others = plural(len(comparison.names) - 1, "pipeline")
-        return f"{others} against {short_name(comparison.baseline)}."
-    return decision(comparison.report)
+    return str(comparison.headline)
+
+
+def _outcome_counts(comparison: Comparison) -> str:
+    return (
+        f"{comparison.queries_regressed:,} regressed, {comparison.queries_improved:,} improved, "
+        f"{comparison.queries_unchanged:,} unchanged."
+    )
 
 
 def _note(comparison: Comparison, rows: list[MeasureRow]) -> str:
@@ -102,6 +103,8 @@ def _note(comparison: Comparison, rows: list[MeasureRow]) -> str:
             parts.append(f"{plural(number, 'query', 'queries')} of {short_name(name)} left out.")
     if not tested(rows):
         parts.append("Differences are not tested for chance.")
+    if len(comparison.names) == 2:
+        parts.append(f"By the fixed rule: {decision(comparison.report)}")
     return " ".join(parts)
 
 
@@ -117,8 +120,9 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
         Column("Difference", "right", brief="change"),
         *([Column("95 % interval", "right", tight=True)] if has_interval else []),
         Column(AXIS, tight=True, in_text=False),
-        Column("Verdict" if has_interval else "Direction"),
-        Column("Queries", "right", in_text=not has_interval),
+        Column("Verdict" if has_interval else "Direction", tight=True),
+        *([Column("Note", in_text=False)] if has_interval else []),
+        Column("Won to lost" if has_interval else "Queries", "right", in_text=not has_interval),
     )
     table_rows = tuple(
         Row(
@@ -130,33 +134,32 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
                 *([Cell(line(row.interval_text))] if has_interval else []),
                 Cell(span=_span(row, reach)),
                 Cell(line(strong(row.verdict)), edge=row.colour),
-                Cell(line(_n(row))),
+                *([Cell(line(muted(row.note)))] if has_interval else []),
+                Cell(line(row.n_text)),
             )
         )
         for row in rows
     )
     what = (
-        "paired differences with 95 % intervals"
+        "on paired queries, verdicts after correction; right of 0 is better, times are ratios"
         if has_interval
         else "differences of the means; right of 0 is better, times are relative"
     )
     return Section("Measures", Table(columns, table_rows, wide=True), line(what))
 
 
-def _n(row: MeasureRow) -> str:
-    return f"{row.n:,}" if row.n == row.n_baseline else f"{row.n_baseline:,} and {row.n:,}"
-
-
 def _reach(rows: list[MeasureRow]) -> float:
-    ends = [abs(v) for row in rows for v in (row.position, row.low, row.high) if v == v]
+    ends = [abs(end) for row in rows for end in row.span if end == end]
     return max([*ends, 0.05])
 
 
 def _span(row: MeasureRow, reach: float) -> Span | None:
-    if row.position != row.position:
+    low, middle, high = row.span
+    if middle != middle:
         return None
-    low, high = (row.low, row.high) if row.is_tested else (row.position, row.position)
-    return Span(low / reach, row.position / reach, high / reach)
+    if not row.is_tested:
+        low = high = middle
+    return Span(low / reach, middle / reach, high / reach)
 
 
 def _measures_of_many(comparison: Comparison, rows: list[MeasureRow]) -> Section:

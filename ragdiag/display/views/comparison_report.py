@@ -36,7 +36,7 @@ def view(report: ComparisonReport, text_limit: int) -> View:
     k = report.pipeline_a_report.retrieval.k
     note = (
         f"Comparison report with {short_name(report.pipeline_a_name)} (baseline): {queries} of "
-        f"{dataset}, k = {k}. Differences are not tested for chance."
+        f"{dataset}, k = {k}. Decided by the fixed rule, not tested for chance."
     )
     return View(
         decision(report),
@@ -52,17 +52,13 @@ def decision(report: ComparisonReport) -> str:
     a, b = short_name(report.pipeline_a_name), short_name(report.pipeline_b_name)
     trade_off = shorten(report.trade_off or "", 120)
     trade_off = trade_off[:1].lower() + trade_off[1:]
-    if report.winner == TIE:
-        said = f"{a} and {b} tie by the fixed rule"
-    else:
-        said = f"{short_name(report.winner)} leads by the fixed rule"
+    tie = report.winner == TIE
+    said = f"{a} and {b} tie" if tie else f"{short_name(report.winner)} leads"
     if not trade_off:
         return f"{said}."
-    return (
-        f"{said}: {trade_off}."
-        if report.winner == report.pipeline_b_name
-        else (f"{said}; {b} has {trade_off}.")
-    )
+    if report.winner == report.pipeline_b_name:
+        return f"{said}, {trade_off}."
+    return f"{said}; {b} has {trade_off}."
 
 
 def _measures(report: ComparisonReport) -> Section:

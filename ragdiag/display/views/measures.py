@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ragdiag.display.numbers import (
     change,
     interval,
@@ -15,6 +13,7 @@ from ragdiag.display.numbers import (
     measure,
     milliseconds,
     milliseconds_change,
+    ratio,
 )
 from ragdiag.display.views.parts import measure_label
 
@@ -39,6 +38,7 @@ _JUDGED = ("answer_correct", "grounded")
 VERDICT_COLOURS = {"better": "#009E73", "worse": "#D55E00"}
 OPEN_COLOUR = "#767676"
 WITHIN = "within tolerance"
+NOT_TESTED = "not tested"
 NAN = float("nan")
 
 
@@ -50,19 +50,17 @@ class MeasureRow:
     ----------
     pipeline, name, label
         Which; `label` is for people.
-    baseline, value, delta : float
-        Both means and their difference, NaN where a side has none.
-    position : float
-        Where it stands on the axis from worse to better: the difference of a measure, the relative
-        difference of a time turned round.
+    baseline, value, difference : float
+        Both means, and the difference or, for a tested time, the paired ratio; NaN where there is
+        none.
+    is_ratio : bool
+        Whether `difference`, `low` and `high` are ratios.
     low, high : float
-        The interval on that axis; NaN without one.
-    verdict : str
-        ``better``, ``worse`` and so on.
-    note_text : str
-        What stands beside the verdict, led by a comma; empty without evidence.
-    n_baseline, n : int
-        Queries that each mean rests on.
+        The interval of `difference`; NaN without one.
+    verdict, note : str
+        ``better``, ``worse`` and so on, and what stands beside it.
+    n_text : str
+        What it rests on: queries, or pairs won and lost.
     """
 
     pipeline: str
@@ -70,14 +68,13 @@ class MeasureRow:
     label: str
     baseline: float
     value: float
-    delta: float
-    position: float
+    difference: float
+    is_ratio: bool
     low: float
     high: float
     verdict: str
-    note_text: str
-    n_baseline: int
-    n: int
+    note: str
+    n_text: str
 
     @property
     def is_time(self) -> bool:
@@ -94,6 +91,25 @@ class MeasureRow:
         """Edge beside the verdict."""
         return VERDICT_COLOURS.get(self.verdict, OPEN_COLOUR)
 
+    @property
+    def span(self) -> tuple[float, float, float]:
+        """Low, middle and high on the axis from worse to better; times relative, turned round."""
+        ends = (self.low, self.difference, self.high)
+        if self.is_ratio:
+            low, middle, high = (1 - end for end in reversed(ends))
+        elif self.is_time:
+            low, middle, high = (
+                -end / self.baseline if self.baseline > 0 else NAN for end in reversed(ends)
+            )
+        else:
+            low, middle, high = ends
+        return low, middle, high
+
+    @property
+    def position(self) -> float:
+        """Where the difference stands on the axis from worse to better."""
+        return self.span[1]
+
     def value_text(self, *, baseline: bool = False) -> str:
         """Write one side's mean."""
         number = self.baseline if baseline else self.value
@@ -103,14 +119,18 @@ class MeasureRow:
 
     @property
     def change_text(self) -> str:
-        """The difference with its sign, or that there is none."""
-        write = milliseconds_change if self.is_time else change
-        return write(self.delta, "not on both sides")
+        """The difference with its sign or the ratio, or that there is none."""
+        write = ratio if self.is_ratio else milliseconds_change if self.is_time else change
+        return write(self.difference, "not on both sides")
 
     @property
     def interval_text(self) -> str:
-        """The interval in the unit of the axis, or that there is none."""
-        return interval(self.low, self.high, "not tested")
+        """The interval, or that there is none."""
+        if not self.is_tested:
+            return NOT_TESTED
+        if self.is_ratio:
+            return f"{ratio(self.low)} to {ratio(self.high)}"
+        return interval(self.low, self.high)
 
 
 def tested(rows: list[MeasureRow]) -> bool:
@@ -121,69 +141,73 @@ def tested(rows: list[MeasureRow]) -> bool:
 def measure_rows(comparison: Comparison) -> list[MeasureRow]:
     """Return the measures that are shown, for each pipeline but the baseline.
 
-    Intervals and verdicts are taken from ``comparison.evidence``, a table with the columns
-    ``pipeline, measure, low, high, verdict`` and optionally ``note``, where the comparison has
-    one. Without it the direction is that of the difference, and says nothing of chance.
+    Where ``comparison.evidence`` has a measure, the row is of the paired queries, with interval and
+    verdict; where it has not, of the means of each side, with the direction of their difference.
     """
     deltas = comparison.deltas.set_index(["measure", "pipeline"])
-    evidence = _evidence(comparison)
+    found = _evidence(comparison)
     others = [name for name in comparison.names if name != comparison.baseline]
     rows = []
     for template in SHOWN:
         name = template.format(k=comparison.k)
         for pipeline in others:
-            if (name, pipeline) in deltas.index:
-                found = deltas.loc[(name, pipeline)]
-                rows.append(_row(comparison, name, pipeline, found, evidence.get((name, pipeline))))
+            if (name, pipeline) in found:
+                rows.append(_paired_row(comparison, found[name, pipeline]))
+            elif (name, pipeline) in deltas.index:
+                means = deltas.loc[(name, pipeline)]
+                rows.append(_mean_row(comparison, name, pipeline, means, tested=bool(found)))
     return rows
 
 
 def _evidence(comparison: Comparison) -> dict[tuple[str, str], Any]:
-    table = getattr(comparison, "evidence", None)
-    if not isinstance(table, pd.DataFrame) or "low" not in table:
-        return {}
+    """Return the evidence against the baseline by measure and pipeline."""
+    table = comparison.evidence
+    table = table[table["against"] == comparison.baseline]
     return {(str(row["measure"]), str(row["pipeline"])): row for _, row in table.iterrows()}
 
 
-def _row(comparison: Comparison, name: str, pipeline: str, found: Any, evidence: Any) -> MeasureRow:
-    baseline, value, delta = (float(found[key]) for key in ("baseline", "value", "delta"))
+def _label(name: str, k: int) -> str:
+    if name.endswith("_ms"):
+        return f"{measure_label(name[4:], k)} {name[:3]}"
+    return measure_label(name, k)
+
+
+def _paired_row(comparison: Comparison, row: Any) -> MeasureRow:
+    name, pairs = str(row["measure"]), int(row["n_paired"])
+    won_lost = f"{int(row['wins']):,} to {int(row['losses']):,} of {pairs:,}"
+    return MeasureRow(
+        str(row["pipeline"]),
+        name,
+        _label(name, comparison.k),
+        float(row["baseline"]),
+        float(row["value"]),
+        float(row["difference"]),
+        row["scale"] == "ratio",
+        float(row["low"]),
+        float(row["high"]),
+        str(row["verdict"]),
+        "" if is_missing(row["note"]) else str(row["note"]),
+        won_lost,
+    )
+
+
+def _mean_row(
+    comparison: Comparison, name: str, pipeline: str, row: Any, *, tested: bool
+) -> MeasureRow:
+    baseline, value, delta = (float(row[key]) for key in ("baseline", "value", "delta"))
     is_time = name.endswith("_ms")
-    position = delta
-    if is_time:
-        position = -delta / baseline if baseline > 0 else NAN
-        tolerance = comparison.latency_tolerance_ms
-        label = f"{measure_label(name[4:], comparison.k)} {name[:3]}"
-    else:
-        tolerance = comparison.quality_tolerance
-        label = measure_label(name, comparison.k)
-    low = high = NAN
-    note = ""
-    if evidence is not None:
-        verdict = str(evidence["verdict"])
-        if not (is_missing(evidence["low"]) or is_missing(evidence["high"])):
-            low, high = float(evidence["low"]), float(evidence["high"])
-            if evidence.get("scale") == "ratio":
-                # The paired ratio of times, turned round: 1.2 is a fifth slower.
-                position, low, high = 1 - float(evidence["difference"]), 1 - high, 1 - low
-        note = "" if is_missing(evidence.get("note")) else f", {evidence['note']}"
-    elif math.isnan(delta):
+    tolerance = comparison.latency_tolerance_ms if is_time else comparison.quality_tolerance
+    if math.isnan(delta):
         verdict = "not comparable"
+    elif tested:
+        verdict = NOT_TESTED
     elif abs(delta) <= tolerance:
         verdict = WITHIN
     else:
-        verdict = "better" if position > 0 else "worse"
+        verdict = "better" if (delta < 0) == is_time else "worse"
+    n_baseline, n = int(row["n_baseline"]), int(row["n"])
+    n_text = f"{n:,}" if n == n_baseline else f"{n_baseline:,} and {n:,}"
+    label = _label(name, comparison.k)
     return MeasureRow(
-        pipeline,
-        name,
-        label,
-        baseline,
-        value,
-        delta,
-        position,
-        low,
-        high,
-        verdict,
-        note,
-        int(found["n_baseline"]),
-        int(found["n"]),
+        pipeline, name, label, baseline, value, delta, False, NAN, NAN, verdict, "", n_text
     )
