@@ -142,6 +142,7 @@ def _attempt(
     for attempt in count():
         clock = caller.clock(task.query_id, stage)
         start = clock()
+        elapsed: float | None = None
         try:
             returned = caller.loop.resolve(call())
             elapsed = (clock() - start) * 1000.0
@@ -149,6 +150,9 @@ def _attempt(
         except KeyboardInterrupt:
             raise
         except BaseException as error:
+            # A stage that raised has run as well, and took its time.
+            if elapsed is None:
+                elapsed = (clock() - start) * 1000.0
             pause = RETRY_PAUSES[min(attempt, len(RETRY_PAUSES) - 1)]
             # A wrong type comes again; an exception of the user's code may be a passing fault.
             wrong_type = isinstance(error, PipelineError)
@@ -157,6 +161,7 @@ def _attempt(
                     "record": "error",
                     "query_id": task.query_id,
                     "stage": stage,
+                    "ms": elapsed,
                     "error": describe_error(error),
                     "traceback": "" if wrong_type else trace(error),
                 }
@@ -245,6 +250,7 @@ def judge_record(
     except KeyboardInterrupt:
         raise
     except BaseException as error:
+        record.setdefault("ms", (clock() - start) * 1000.0)
         text = describe_error(error)
         result = {"correct_error": text, "grounded_error": text}
         fatal = bool(getattr(error, "fatal", isinstance(error, JudgeAuthenticationError)))

@@ -92,7 +92,7 @@ def _item(
         # A query of which it is not known how it ended did not fail.
         status=row["status"] or "completed",
         error=row["error"],
-        judge_error=row["correct_error"] or row["grounded_error"],
+        judge_error=_judge_error(row),
         trail=trail(case),
         suspect_label=row["suspect_label"],
         metadata={name: row[name] for name in analysis.evidence.metadata if row[name] is not None},
@@ -130,6 +130,12 @@ def _case(
         },
         suspect_label=row["suspect_label"],
     )
+
+
+def _judge_error(row: Mapping[str, Any]) -> str | None:
+    """Return the judge's first error as it is published: with what failed in front, as others."""
+    error = row["correct_error"] or row["grounded_error"]
+    return None if error is None else f"judge failed: {error}"
 
 
 def _metrics(analysis: Analysis, row: Mapping[str, Any]) -> dict[str, Any]:

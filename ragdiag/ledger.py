@@ -248,7 +248,7 @@ class Ledger:
             if record is None:
                 continue
             flags += record.get("flags", [])
-            outcome["total_ms" if kind == "answer" else f"{kind}_ms"] = record.get("ms")
+            outcome[_ms_column(kind)] = record.get("ms")
             if "answer" in record:
                 outcome["answer"] = record["answer"]
             if "chunks" in record:
@@ -257,10 +257,12 @@ class Ledger:
         if error is not None:
             outcome |= {"status": "failed", "error": f"{error['stage']} failed: {error['error']}"}
             outcome.pop("answer", None)
+            outcome[_ms_column(error["stage"])] = error.get("ms")
             if error.get("traceback"):
                 info.setdefault("tracebacks", {})[query_id] = error["traceback"]
-        elif "total_ms" not in outcome:
-            parts = [outcome.get(f"{stage}_ms") for stage in self.stages]
+        if "total_ms" not in outcome:
+            columns = [_ms_column(stage) for stage in self.stages]
+            parts = [outcome[column] for column in columns if column in outcome]
             outcome["total_ms"] = None if None in parts else sum(parts)
         if flags:
             info.setdefault("flags", {})[query_id] = flags
@@ -303,6 +305,11 @@ _DETAILS = (
     "prompt_tokens",
     "completion_tokens",
 )
+
+
+def _ms_column(stage: str) -> str:
+    """Return the column of a stage's time; answering in one step has the total alone."""
+    return "total_ms" if stage == "answer" else f"{stage}_ms"
 
 
 def reply_error(reply: Record) -> str | None:
