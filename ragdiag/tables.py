@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ragdiag.errors import RunError
 
@@ -179,11 +180,7 @@ def as_table(
                     f"table {name!r} has no column {column!r}; its columns are "
                     f"{list(map(str, frame.columns))}"
                 )
-            columns[column] = (
-                pd.Series(pd.NA, index=index, dtype=dtype)
-                if dtype != MEASURE
-                else (pd.Series(np.nan, index=index, dtype=dtype))
-            )
+            columns[column] = _missing_column(dtype, index)
             continue
         values = frame[column]
         if values.dtype != dtype:
@@ -206,3 +203,11 @@ def as_table(
             if extra not in columns:
                 columns[str(extra)] = frame[extra].set_axis(index)
     return pd.DataFrame(columns, index=index, copy=False)
+
+
+def _missing_column(dtype: Any, index: pd.Index) -> pd.Series:
+    if dtype == TEXT:
+        # pandas would first spell the missing values out as objects.
+        nothing = pd.array(pa.nulls(len(index), pa.large_string()), dtype=TEXT)
+        return pd.Series(nothing, index=index)
+    return pd.Series(np.nan if dtype == MEASURE else pd.NA, index=index, dtype=dtype)
