@@ -303,7 +303,7 @@ class ModelJudge(Judge):
                 return reply
             problem = JudgeParseError(fault)
         assert problem is not None
-        raise problem
+        raise JudgeParseError(str(problem))
 
     def _key(self, fixed: Prompt, repeat: int) -> str:
         """Return the digest of all that shapes the reply."""

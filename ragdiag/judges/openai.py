@@ -211,7 +211,7 @@ class OpenAIJudge(ModelJudge):
                 return Failure(_ParameterRefused(refused))
         # The code says what the message may not: "insufficient_quota".
         code = getattr(error, "code", None) or getattr(error, "type", None)
-        told = f"{text} ({code})" if code and str(code) not in text else text
+        told = f"{text} ({self._safe(str(code))})" if code and str(code) not in text else text
         return of_status(error.status_code, told, _headers(error.response), sent=sent)
 
     def _refused(self, text: str, parameter: object) -> str | None:
