@@ -201,12 +201,12 @@ def _p_value(
 
 def _enumerated(sizes: Floats, observed: float) -> float:
     """Count all sign patterns: every sum of one half of the sizes against the other half."""
-    if observed == 0.0:
+    tolerance = 10.0**-DECIMALS * len(sizes)
+    if observed <= tolerance:
         return 1.0
     half = len(sizes) // 2
     left = _all_sums(sizes[:half])
     right = np.sort(_all_sums(sizes[half:]))
-    tolerance = 10.0**-DECIMALS * len(sizes)
     at_least = len(right) - np.searchsorted(right, observed - tolerance - left, side="left")
     return 2.0 * float(at_least.sum()) / 2.0 ** len(sizes)
 

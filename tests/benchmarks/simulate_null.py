@@ -91,7 +91,7 @@ def coverage(
 ) -> dict[str, float]:
     """Return for each measure how often the 95 % interval holds the true difference."""
     rng = np.random.default_rng([seed, n, round(rho * 100), round(quality * 100)])
-    a, b = pair(rng, 1_000_000, rho, quality)
+    a, b = pair(rng, 300_000, rho, quality)
     truth = {name: float(np.mean(b[name] - a[name])) for name in a}
     if quality == 0.0:
         truth = dict.fromkeys(truth, 0.0)
