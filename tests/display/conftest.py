@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from ragdiag.comparison import Comparison
 from ragdiag.recording import Run
+from ragdiag.results import Results
 
 # id, type, relevant chunks | dense: ranks, retrieval ms, correct and grounded | hybrid: the same.
 # "-" is a chunk outside the top 10, "x" a crash, "?" not judged.
@@ -185,3 +191,152 @@ def _run(name: str, rows: list[Any], queries: list[Any], qrels: list[Any]) -> Ru
 def runs() -> tuple[Run, Run]:
     """Evidence of ``dense`` and ``hybrid`` on the same 42 questions."""
     return make_runs()
+
+
+@pytest.fixture(scope="session")
+def results(runs) -> Results:
+    """Results of ``dense``."""
+    return Results(runs[0])
+
+
+@pytest.fixture(scope="session")
+def comparison(runs) -> Comparison:
+    """``dense`` against ``hybrid``."""
+    return Comparison(Results(runs[0]), Results(runs[1]))
+
+
+def make_large(n: int, text: str = "What does section {} say of refunds and payouts?") -> Run:
+    """Build a run of `n` queries of ten chunks; about two thirds pass."""
+    rng = np.random.default_rng(7)
+    ids = [f"q{i:05d}" for i in range(n)]
+    first = rng.integers(1, 14, n)
+    queries = pd.DataFrame(
+        {
+            "query_id": ids,
+            "query": [text.format(i) for i in range(n)],
+            "expected_answer": [f"Section {i} says so." for i in range(n)],
+            "query_type": np.array(["factual", "reasoning", "multi-hop"])[rng.integers(0, 3, n)],
+            "team": np.array(["red", "blue"])[rng.integers(0, 2, n)],
+        }
+    )
+    qrels = pd.DataFrame({"query_id": ids, "chunk_id": [f"gold-{i}" for i in range(n)]})
+    rank = np.tile(np.arange(1, 11), n)
+    owner = np.repeat(np.arange(n), 10)
+    hit = rank == first[owner]
+    retrieved = pd.DataFrame(
+        {
+            "query_id": np.repeat(ids, 10),
+            "rank": rank,
+            "chunk_id": np.where(hit, [f"gold-{i}" for i in owner], [f"c{r}" for r in rank]),
+            "score": 1.0 / rank,
+            "text": np.array(TEXTS, dtype=object)[rng.integers(0, len(TEXTS), 10 * n)],
+        }
+    )
+    outcomes = pd.DataFrame(
+        {
+            "query_id": ids,
+            "status": "completed",
+            "answer": [f"Section {i} says something." for i in range(n)],
+            "retrieval_ms": rng.lognormal(5, 0.8, n),
+        }
+    )
+    verdicts = pd.DataFrame(
+        {
+            "query_id": ids,
+            "answer_correct": rng.random(n) < 0.8,
+            "grounded": rng.random(n) < 0.9,
+            "correct_confidence": 0.9,
+            "grounded_confidence": 0.9,
+            "judge": "fixed",
+        }
+    )
+    return Run(
+        queries, qrels, retrieved, outcomes, verdicts, pipeline_name="large", dataset_name="large"
+    )
+
+
+def hostile_lines(shared_data: Path) -> list[str]:
+    """Return every line of the hostile corpora, and our own escapes for terminals."""
+    folder = shared_data / "hostile"
+    lines = [line for file in sorted((folder / "xss").iterdir()) for line in _lines(file)]
+    lines += json.loads((folder / "blns" / "blns.json").read_text(encoding="utf-8"))
+    return [line for line in lines if line.strip()] + EXTRACT
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+#: A few of each kind, so that the proof stands without the corpora.
+EXTRACT = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</td></tr></table><h1>out</h1>",
+    "</style><script>alert(2)</script>",
+    "javascript:alert(3)",
+    "{{ 7 * 7 }} {% raw %}",
+    "$\\frac{1}{0}$ and $x",
+    "| a | b |\n|---|---|",
+    "[click](javascript:alert(4)) ![x](http://127.0.0.1:1/x.png)",
+    "@everyone #1 https://example.invalid www.example.invalid a@b.example",
+    "\x1b[2J\x1b]0;title\x07\x9b31m",
+    "\u202egnp.exe\u2066\u2067",
+    "a" + "\u0301" * 40,
+    "\x00\x01\x08\x7f\x85\u2028\u2029",
+    "<!-- --><svg/onload=alert(5)>",
+    "`code` ``` **bold** <b>",
+    "=cmd|' /C calc'!A0",
+    "&lt;already&gt; &amp; &#x3c;",
+]
+
+
+def make_hostile(lines: Sequence[str]) -> Run:
+    """Build a run in which every string is hostile; ids are told apart by a number in front."""
+    n = len(lines)
+    at = [lines[i] for i in range(n)]
+    ids = [f"{i} {text}" for i, text in enumerate(at)]
+    chunks = [f"c{i} {text}" for i, text in enumerate(at)]
+    return Run(
+        pd.DataFrame(
+            {
+                "query_id": ids,
+                "query": [text or "?" for text in at],
+                "expected_answer": at[::-1],
+                "query_type": [at[i % min(n, 12)] or "type" for i in range(n)],
+                "note": [at[i % min(n, 9)] for i in range(n)],
+            }
+        ),
+        pd.DataFrame({"query_id": ids, "chunk_id": chunks}),
+        pd.DataFrame(
+            {
+                "query_id": np.repeat(ids, 2),
+                "rank": [1, 2] * n,
+                "chunk_id": [c for i in range(n) for c in (chunks[i], f"x {chunks[-i]}")][: 2 * n],
+                "text": [t for i in range(n) for t in (at[i], at[-i])],
+            }
+        ),
+        pd.DataFrame(
+            {
+                "query_id": ids,
+                "status": ["failed" if i % 7 == 0 else "completed" for i in range(n)],
+                "error": [at[i] if i % 7 == 0 else None for i in range(n)],
+                "answer": [None if i % 7 == 0 else at[i] for i in range(n)],
+                "retrieval_ms": [None if i % 7 == 0 else 10.0 + i for i in range(n)],
+            }
+        ),
+        pd.DataFrame(
+            {
+                "query_id": ids,
+                "answer_correct": [None if i % 7 == 0 else i % 3 > 0 for i in range(n)],
+                "grounded": [None if i % 7 == 0 else i % 5 > 0 for i in range(n)],
+                "judge": at,
+                "judge_reason": at,
+                "correct_error": [at[i] if i % 7 == 0 else None for i in range(n)],
+            }
+        ),
+        pipeline_name=lines[1],
+        pipeline_version=lines[2 % n],
+        dataset_name=lines[0],
+        dataset_version=lines[3 % n],
+        info={lines[0]: lines[1]},
+    )

@@ -113,6 +113,7 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
     a, b = comparison.baseline, _other(comparison)
     has_interval = tested(rows)
     reach = _reach(rows)
+    rests_on = "Won to lost" if has_interval else "Queries"
     columns = (
         Column("Measure", head=True, tight=True),
         Column(short_name(a), "right", brief=shorten(a, 10)),
@@ -122,7 +123,7 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
         Column(AXIS, tight=True, in_text=False),
         Column("Verdict" if has_interval else "Direction", tight=True),
         *([Column("Note", in_text=False)] if has_interval else []),
-        Column("Won to lost" if has_interval else "Queries", "right", in_text=not has_interval),
+        Column(rests_on, "right", tight=True, in_text=not has_interval),
     )
     table_rows = tuple(
         Row(

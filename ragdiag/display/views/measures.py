@@ -25,13 +25,11 @@ __all__ = ["VERDICT_COLOURS", "MeasureRow", "measure_rows", "tested"]
 #: What is shown, in this order; ``{k}`` is the depth.
 SHOWN = (
     "recall_at_{k}",
-    "precision_at_{k}",
     "reciprocal_rank",
     "answer_correct",
     "grounded",
     "passed",
     "p50_retrieval_ms",
-    "p95_retrieval_ms",
 )
 _JUDGED = ("answer_correct", "grounded")
 #: Edge beside the word of a verdict; every other verdict is open.
