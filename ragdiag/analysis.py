@@ -249,8 +249,6 @@ def plain_rows(frame: pd.DataFrame) -> list[Mapping[str, Any]]:
     [{'n': 1}, {'n': None}]
     """
     columns = {str(name): _plain(frame[name]) for name in frame.columns}
-    if not columns:
-        return [{} for _ in range(len(frame))]
     return [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]

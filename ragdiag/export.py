@@ -52,17 +52,21 @@ def csv_text(frame: pd.DataFrame, *, safe: bool = True) -> str:
 
     Examples
     --------
-    >>> print(csv_text(pd.DataFrame({"a": ["=1+1", "x"], "b": [["p", "q"], []]})), end="")
+    >>> print(csv_text(pd.DataFrame({"a": ["=1+1", "x"], "b": [["p", "q"], []]})))
     a,b
     '=1+1,"[""p"", ""q""]"
     x,[]
+    <BLANKLINE>
     """
     columns: dict[str, Any] = {}
     for name, column in frame.items():
         if _holds_objects(column):
             column = column.map(lambda cell: _cell_text(cell, safe), na_action="ignore")
         columns[neutralised(str(name)) if safe else str(name)] = column
-    text: str = pd.DataFrame(columns, index=frame.index).to_csv(index=False, lineterminator="\n")
+    # Lines end as RFC 4180 has it: a writer quotes cells that hold a character of the line end, and
+    # a bare carriage return in a text must not begin a row.
+    table = pd.DataFrame(columns, index=frame.index)
+    text: str = table.to_csv(index=False, lineterminator="\r\n")
     return text
 
 

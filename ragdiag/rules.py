@@ -135,11 +135,6 @@ class BuiltinRule:
         """What to do about it."""
         return self.category.action
 
-    @property
-    def short_action(self) -> str:
-        """The same in a few words."""
-        return self.category.info.short_action
-
 
 #: The rules in order of precedence: the first that fires gives the query its category.
 RULES: tuple[BuiltinRule, ...] = (
@@ -261,11 +256,6 @@ class Rule:
     def condition(self) -> str:
         """When it fires, in words."""
         return self.reason if isinstance(self.reason, str) else "the rule's own condition holds"
-
-    @property
-    def short_action(self) -> str:
-        """What to do about it; only built-in categories have a shorter form."""
-        return self.action
 
     def fired(self, frame: pd.DataFrame) -> Floats:
         """Return where the rule fires on `frame`: 1 yes, 0 no, NaN not measured.

@@ -98,8 +98,8 @@ def _equal(column: pd.Series, wanted: Any) -> Bools:
     present = [_plain(value) for value in values if not _is_missing(value)]
     chosen = column.isin(present).to_numpy(dtype=bool)
     if len(present) < len(values):
-        chosen |= column.isna().to_numpy(dtype=bool)
-    return np.asarray(chosen)
+        chosen = chosen | column.isna().to_numpy(dtype=bool)
+    return chosen
 
 
 def _plain(value: Any) -> Any:

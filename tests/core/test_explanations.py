@@ -276,8 +276,8 @@ def test_evidence_of_a_judge(make_run: MakeRun) -> None:
 
 
 def test_a_judges_error_is_why_a_side_was_not_measured(make_run: MakeRun) -> None:
-    found = item(make_run, grounded_error="judge failed: Timeout: 30 s", answer_correct=True)
-    assert states(found)[4] == ("not measured", "judge failed: Timeout: 30 s")
+    found = item(make_run, grounded_error="Timeout: 30 s", answer_correct=True)
+    assert states(found)[4] == ("not measured", "Timeout: 30 s")
     assert found.judge_error == "judge failed: Timeout: 30 s"
 
 
