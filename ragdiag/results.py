@@ -21,6 +21,7 @@ from ragdiag.rules import Rule, RuleBook
 from ragdiag.saving import load_analysis, save_analysis
 from ragdiag.schema import EvaluationResult, Settings
 from ragdiag.selecting import column_mask, is_mask, place_of_id, place_of_position, row_mask
+from ragdiag.sweeps import Swept
 from ragdiag.tables import guarded
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ __all__ = ["Results", "load_results"]
 Ints = npt.NDArray[np.int64]
 
 
-class Results:
+class Results(Swept):
     """One pipeline on one dataset, diagnosed: why each query ended as it did.
 
     Results wrap a DataFrame and never change: every verb returns new ones. They have a length, can
