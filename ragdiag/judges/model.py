@@ -7,6 +7,7 @@ reply is unusable or contradicts itself, and a cache of good replies. A provider
 from __future__ import annotations
 
 import os
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -14,7 +15,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from ragdiag.errors import JudgeError, JudgeParseError, JudgeProviderError, SettingsError
+from ragdiag.errors import (
+    JudgeAuthenticationError,
+    JudgeError,
+    JudgeParseError,
+    JudgeProviderError,
+    SettingsError,
+)
 from ragdiag.judges.base import Judge
 from ragdiag.judges.cache import JudgeCache, cache_key
 from ragdiag.judges.findings import SideFinding, correctness_of, groundedness_of, result_of
@@ -49,6 +56,8 @@ class ModelJudge(Judge):
     ----------
     model : str
         The model's name at the provider.
+    api_key : str, optional
+        Never stored or shown.
     timeout : float
         Seconds to wait for a reply.
     retries : int
@@ -69,6 +78,7 @@ class ModelJudge(Judge):
         self,
         model: str,
         *,
+        api_key: str | None = None,
         timeout: float = 30.0,
         retries: int = 4,
         backoff: float = 0.5,
@@ -94,6 +104,9 @@ class ModelJudge(Judge):
         self.gate = Gate()
         self._probe = probe
         self._prepared = False
+        self._api_key = api_key
+        self._client: Any = None
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -129,8 +142,35 @@ class ModelJudge(Judge):
         """Send one request and return its reply, or raise a JudgeError."""
 
     @abstractmethod
+    def _make_client(self) -> Any:
+        """Return the SDK's client; raise MissingDependencyError or JudgeAuthenticationError."""
+
     def _connect(self) -> None:
-        """Check package and key; raise MissingDependencyError or JudgeAuthenticationError."""
+        """Make the client, once for all workers."""
+        if self._client is not None:
+            return
+        with self._lock:
+            if self._client is None:
+                self._client = self._make_client()
+
+    def _key(self, *variables: str) -> str | None:
+        """Return the key: as given, or from the first of these environment variables."""
+        return self._api_key or next(filter(None, map(os.environ.get, variables)), None)
+
+    def _no_key(self, variable: str) -> JudgeAuthenticationError:
+        return JudgeAuthenticationError(
+            f"judge {self.name!r} needs a key: set the environment variable {variable}, "
+            "or pass api_key="
+        )
+
+    def _secrets(self) -> list[str]:
+        """Return the keys this judge holds, which may stand in no message."""
+        known = [self._api_key, getattr(self._client, "api_key", None)]
+        return [key for key in known if isinstance(key, str)]
+
+    def _safe(self, text: str) -> str:
+        """Return `text` without this judge's key and anything that looks like one."""
+        return redact(text, self._secrets())
 
     def prepare(self) -> None:
         """Check package, key, server and model, and that the server enforces schemas.
@@ -278,7 +318,7 @@ class ModelJudge(Judge):
         JudgeError
             The request failed for good, or the second reply is no better than the first.
         """
-        key = "" if self.cache is None else self._key(fixed, repeat)
+        key = "" if self.cache is None else self._digest(fixed, repeat)
         stored = self._recall(key, fixed.schema)
         if stored is not None:
             return stored
@@ -305,7 +345,7 @@ class ModelJudge(Judge):
         assert problem is not None
         raise JudgeParseError(str(problem))
 
-    def _key(self, fixed: Prompt, repeat: int) -> str:
+    def _digest(self, fixed: Prompt, repeat: int) -> str:
         """Return the digest of all that shapes the reply."""
         return cache_key(
             {

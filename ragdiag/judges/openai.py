@@ -5,15 +5,12 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from ragdiag.errors import (
-    JudgeAuthenticationError,
     JudgeError,
     JudgeParseError,
     JudgeProviderError,
@@ -21,14 +18,13 @@ from ragdiag.errors import (
     MissingDependencyError,
 )
 from ragdiag.judges.model import ModelJudge
-from ragdiag.judges.prompts import Prompt, Reply
+from ragdiag.judges.prompts import Prompt, Reply, unfit
 from ragdiag.judges.transport import (
     Failure,
     Truncated,
-    of_status,
+    not_the_protocol,
+    of_sdk,
     send,
-    timed_out,
-    unreachable,
 )
 from ragdiag.redaction import redact
 
@@ -91,14 +87,11 @@ class OpenAIJudge(ModelJudge):
         key_variable: str = "OPENAI_API_KEY",
         **options: Any,
     ) -> None:
-        super().__init__(model, timeout=timeout, **options)
-        self._api_key = api_key
+        super().__init__(model, api_key=api_key, timeout=timeout, **options)
         self._key_variable = key_variable
         given = str(client.base_url) if client is not None else base_url
         self._base_url = given or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
         self._given_client = client
-        self._client: Any = None
-        self._lock = threading.Lock()
         self._dropped: list[str] = []
 
     @property
@@ -111,13 +104,6 @@ class OpenAIJudge(ModelJudge):
         """Parameters that the model refused."""
         return tuple(self._dropped)
 
-    def _connect(self) -> None:
-        if self._client is not None:
-            return
-        with self._lock:
-            if self._client is None:
-                self._client = self._make_client()
-
     def _make_client(self) -> Any:
         try:
             import openai
@@ -128,12 +114,9 @@ class OpenAIJudge(ModelJudge):
         if self._given_client is not None:
             # Repetitions are ours: one gate for all workers, and none that cannot help.
             return self._given_client.with_options(max_retries=0, timeout=self.timeout)
-        key = self._api_key or os.environ.get(self._key_variable)
+        key = self._key(self._key_variable)
         if not key and not _is_local(self._base_url):
-            raise JudgeAuthenticationError(
-                f"judge {self.name!r} needs a key: set the environment variable "
-                f"{self._key_variable}, or pass api_key="
-            )
+            raise self._no_key(self._key_variable)
         return openai.OpenAI(
             api_key=key or NO_KEY, base_url=self._base_url, timeout=self.timeout, max_retries=0
         )
@@ -180,39 +163,24 @@ class OpenAIJudge(ModelJudge):
         """Say what an exception means; nothing of the exception itself is kept."""
         import openai
 
-        if isinstance(error, openai.APIStatusError):
-            return self._explain_status(error, sent)
-        if isinstance(error, openai.APITimeoutError):
-            return timed_out(self.timeout)
-        if isinstance(error, openai.APIConnectionError):
-            return unreachable(self._safe(str(error.__cause__ or error)))
+        if isinstance(error, openai.APIStatusError) and error.status_code in (400, 422):
+            refused = self._refused(error.message, getattr(error, "param", None))
+            if refused is not None:
+                return Failure(_ParameterRefused(refused))
+        known = of_sdk(openai, error, self._safe, timeout=self.timeout, sent=sent)
+        if known is not None:
+            return known
         if isinstance(error, openai.LengthFinishReasonError):
             return Failure(Truncated(f"the reply was cut off at {max_tokens:,} tokens"))
         if isinstance(error, openai.ContentFilterFinishReasonError):
             return Failure(JudgeRefusalError("the provider's content filter stopped the reply"))
         if isinstance(error, ValidationError):
-            return Failure(JudgeParseError(f"the reply does not fit the schema: {_faults(error)}"))
+            return Failure(unfit(error))
         if isinstance(
             error, json.JSONDecodeError | AttributeError | TypeError | openai.OpenAIError
         ):
-            return Failure(
-                JudgeParseError(
-                    f"{self.host} sent something that is no chat completion "
-                    f"({type(error).__name__}); is the address right?"
-                )
-            )
+            return not_the_protocol(self.host, error)
         return Failure(JudgeProviderError(self._safe(f"{type(error).__name__}: {error}")))
-
-    def _explain_status(self, error: openai.APIStatusError, sent: int) -> Failure:
-        text = self._safe(error.message)
-        if error.status_code in (400, 422):
-            refused = self._refused(text, getattr(error, "param", None))
-            if refused is not None:
-                return Failure(_ParameterRefused(refused))
-        # The code says what the message may not: "insufficient_quota".
-        code = getattr(error, "code", None) or getattr(error, "type", None)
-        told = f"{text} ({self._safe(str(code))})" if code and str(code) not in text else text
-        return of_status(error.status_code, told, _headers(error.response), sent=sent)
 
     def _refused(self, text: str, parameter: object) -> str | None:
         """Return which of the parameters that were sent the server does not take."""
@@ -222,12 +190,6 @@ class OpenAIJudge(ModelJudge):
         # "Unsupported parameter: 'max_tokens' ... use 'max_completion_tokens'": the first counts.
         named = [(text.find(name), name) for name in candidates if name in text]
         return min(named)[1] if named else None
-
-    def _safe(self, text: str) -> str:
-        """Return `text` without this judge's key and anything that looks like one."""
-        client = self._client
-        known = [self._api_key, getattr(client, "api_key", None)]
-        return redact(text, [key for key in known if isinstance(key, str)])
 
 
 class _ParameterRefused(JudgeError):
@@ -265,17 +227,6 @@ def _reply(completion: Any) -> Reply:
         getattr(usage, "prompt_tokens", None),
         getattr(usage, "completion_tokens", None),
     )
-
-
-def _faults(error: ValidationError) -> str:
-    """Name the first faults without quoting the reply."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    named = [f"{'.'.join(map(str, fault['loc'])) or 'reply'}: {fault['msg']}" for fault in faults]
-    return "; ".join(named[:3])[:300]
-
-
-def _headers(response: Any) -> Mapping[str, str]:
-    return {str(name).lower(): str(value) for name, value in response.headers.items()}
 
 
 def _is_local(url: str) -> bool:

@@ -15,7 +15,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ragdiag.errors import JudgeParseError
 
 __all__ = [
     "PROMPT_VERSION",
@@ -28,6 +30,8 @@ __all__ = [
     "correctness_prompt",
     "groundedness_prompt",
     "probe_prompt",
+    "read_reply",
+    "unfit",
     "visible",
 ]
 
@@ -110,6 +114,29 @@ class Reply(NamedTuple):
     model: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+
+
+def unfit(error: ValidationError) -> JudgeParseError:
+    """Name the first faults of a reply that is not what was asked for, without quoting it."""
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    named = [f"{'.'.join(map(str, fault['loc'])) or 'reply'}: {fault['msg']}" for fault in faults]
+    return JudgeParseError(f"the reply does not fit the schema: {'; '.join(named[:3])[:300]}")
+
+
+def read_reply(schema: type[BaseModel], text: str | None) -> BaseModel:
+    """Return the reply that `text` holds.
+
+    Raises
+    ------
+    JudgeParseError
+        There is none, or it does not fit the schema.
+    """
+    if not text or not text.strip():
+        raise JudgeParseError("the reply is empty")
+    try:
+        return schema.model_validate_json(text)
+    except ValidationError as error:
+        raise unfit(error) from None
 
 
 _SYSTEM = (

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ragdiag.errors import (
     JudgeAuthenticationError,
@@ -25,6 +25,8 @@ __all__ = [
     "Failure",
     "Gate",
     "Truncated",
+    "not_the_protocol",
+    "of_sdk",
     "of_status",
     "retry_after",
     "send",
@@ -216,6 +218,53 @@ def of_status(status: int, text: str, headers: Mapping[str, str], *, sent: int) 
 def _fatal(error: JudgeError) -> JudgeError:
     error.fatal = True
     return error
+
+
+def of_sdk(
+    sdk: Any, error: Exception, safe: Callable[[str], str], *, timeout: float, sent: int
+) -> Failure | None:
+    """Explain an exception of the openai or anthropic package, which name them alike.
+
+    Parameters
+    ----------
+    sdk : module
+        The package.
+    error : Exception
+        What it raised.
+    safe : callable
+        Takes secrets out of a text.
+    timeout : float
+        The limit that was set, seconds.
+    sent : int
+        Characters of the request.
+
+    Returns
+    -------
+    Failure or None
+        None if it is none of the package's transport errors.
+    """
+    if isinstance(error, sdk.APIStatusError):
+        text = safe(error.message)
+        # The code says what the message may not: "insufficient_quota".
+        code = safe(str(getattr(error, "code", None) or getattr(error, "type", None) or ""))
+        told = f"{text} ({code})" if code and code not in text else text
+        headers = {name.lower(): value for name, value in error.response.headers.items()}
+        return of_status(error.status_code, told, headers, sent=sent)
+    if isinstance(error, sdk.APITimeoutError):
+        return timed_out(timeout)
+    if isinstance(error, sdk.APIConnectionError):
+        return unreachable(safe(str(error.__cause__ or error)))
+    return None
+
+
+def not_the_protocol(host: str | None, error: Exception) -> Failure:
+    """Explain a response that the SDK cannot read: an HTML page, something else's JSON."""
+    return Failure(
+        JudgeParseError(
+            f"{host} sent something that is no reply of a model ({type(error).__name__}); "
+            "is the address right?"
+        )
+    )
 
 
 def unreachable(text: str) -> Failure:

@@ -132,11 +132,11 @@ BAD: dict[str, Bad] = {
         2,
     ),
     "extra key": Bad(completion(json.dumps({**CORRECT, "more": 1})), JudgeParseError, "more", 2),
-    "html as json": Bad(Say(HTML), JudgeParseError, "no chat completion", 2),
+    "html as json": Bad(Say(HTML), JudgeParseError, "no reply of a model", 2),
     "html": Bad(
         Say(HTML, headers={"content-type": "text/html"}),
         JudgeParseError,
-        "no chat completion",
+        "no reply of a model",
         2,
     ),
     "no choices": Bad(completion("{}", choices=[]), JudgeParseError, "no message", 2),
