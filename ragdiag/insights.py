@@ -55,7 +55,7 @@ def insights(report: EvaluationReport, smallest_k: pd.Series | None = None) -> l
     >>> from ragdiag import EvaluationReport
     >>> insights(EvaluationReport(total_queries=2, completed_queries=2, judged_queries=2,
     ...                           diagnosis_counts={"PASS": 2}))
-    ['All 2 queries passed, and all 2 answers were judged.']
+    ['All 2 queries passed, and all answers were judged.']
     """
     failures = _failures(report)
     found = list(_all_passed(report)) if not failures else list(_main_cause(report, failures))
@@ -92,7 +92,8 @@ def _all_passed(report: EvaluationReport) -> Iterator[str]:
         judged = _of(report.judged_queries, report.completed_queries)
         yield f"{who}, but only {judged} answers were judged."
     else:
-        yield f"{who}, and all {report.judged_queries} answers were judged."
+        answers = "all answers were" if report.judged_queries > 1 else "its answer was"
+        yield f"{who}, and {answers} judged."
 
 
 def _main_cause(report: EvaluationReport, failures: dict[str, int]) -> Iterator[str]:
@@ -184,10 +185,9 @@ def _depth(smallest_k: pd.Series, k: int) -> Iterator[str]:
     deeper = deeper_k(smallest_k, k)
     if deeper is not None:
         better, completed, incomplete = deeper
-        yield (
-            f"k = {better} would complete {completed} of the {incomplete} queries that lack a "
-            f"chunk at k = {k}."
-        )
+        of_those = f"{completed} of the {incomplete} queries" if incomplete > 1 else "the one query"
+        lack = "lack" if incomplete > 1 else "lacks"
+        yield f"k = {better} would complete {of_those} that {lack} a chunk at k = {k}."
 
 
 def _groundedness_gap(report: EvaluationReport) -> Iterator[str]:
