@@ -125,7 +125,7 @@ def evaluate(
         )
     except harness.ExecutionInterrupted as interrupt:
         done = Results(interrupt.run, settings, rules)
-        raise EvaluationInterrupted(str(interrupt), done) from interrupt
+        raise EvaluationInterrupted(str(interrupt), done) from None
     return Results(run, settings, rules)
 
 

@@ -126,8 +126,8 @@ def execute(
     path = None if store is None else Path(store).expanduser()
     try:
         place = Store.open(path, header, dataset, reuse, shown.note)
-    except KeyboardInterrupt as interrupt:
+    except KeyboardInterrupt:
         done = load_run(path) if path is not None and path.exists() else Run(dataset.frame)
-        raise ExecutionInterrupted("interrupted before the first call", done) from interrupt
+        raise ExecutionInterrupted("interrupted before the first call", done) from None
     session = Session(place, subject, remote, judge, judge_repeats, caller, on_error, shown)
     return session.run(executor, workers, judge_workers)

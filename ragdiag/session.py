@@ -37,7 +37,7 @@ T = TypeVar("T")
 FATAL_LIMIT = 5
 
 #: Seconds that calls in flight may still take after an interrupt before control returns.
-GRACE = 1.2
+GRACE = 0.8
 
 #: Seconds between two looks at the progress while nothing happens.
 TICK = 0.1
@@ -125,10 +125,10 @@ class Session:
                 self._take_in()
                 self._progress.update(self._counts)
             state = "done"
-        except KeyboardInterrupt as interrupt:
+        except KeyboardInterrupt:
             state = "interrupted"
             self._stop()
-            raise ExecutionInterrupted(self._farewell(), self._salvage()) from interrupt
+            raise ExecutionInterrupted(self._farewell(), self._salvage()) from None
         except BaseException as error:
             self._stop()
             error.run = self._salvage()  # type: ignore[attr-defined]

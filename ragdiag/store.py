@@ -30,7 +30,7 @@ _BINDING = (
     ("pipeline", "name", "the pipeline's name"),
     ("pipeline", "version", "the pipeline's version"),
     ("pipeline", "stages", "the pipeline's stages"),
-    ("pipeline", "source", "the pipeline's source code (its digest)"),
+    ("pipeline", "source", "the pipeline's code or constructor arguments (their digest)"),
 )
 
 #: Seconds between two looks whether an interrupted run's last calls have come back.
