@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 
 from ragdiag.contrasts import PRIMARY, Labels
-from ragdiag.errors import ComparisonError
+from ragdiag.errors import ComparisonError, SettingsError
+from ragdiag.gate import GateResult, Thresholds, check
 from ragdiag.inference import Inference, infer
 from ragdiag.permutation import DRAWS, MarginalHomogeneity
 from ragdiag.slices import homogeneity, latency_percentiles, slice_evidence
 from ragdiag.statistics import Plan
+from ragdiag.sweeps import DEPTHS
 from ragdiag.tables import TEXT, guarded
 
 if TYPE_CHECKING:
     from ragdiag.pairing import Pair, Side
+    from ragdiag.results import Results
 
 __all__ = ["GROUP_COLUMN", "Proven"]
 
@@ -35,7 +40,12 @@ class Proven:
 
     names: tuple[str, ...]
     quality_tolerance: float
+    results: tuple[Results, ...]
     _base: int
+
+    def _of(self, results: Sequence[Results], **changes: Any) -> Self:
+        """Return a comparison of other results with the same options."""
+        raise NotImplementedError
 
     @property
     def _sides(self) -> tuple[Side, ...]:
@@ -294,16 +304,95 @@ class Proven:
         MarginalHomogeneity
             Stuart–Maxwell's statistic with a p-value that holds for sparse tables, too.
         """
+        pair = self._pair_of(pipeline)
+        return homogeneity(
+            pair.a.frame["category"],
+            pair.b.frame["category"],
+            self._clusters(cluster),
+            plan=Plan(seed=seed),
+        )
+
+    def gate(
+        self, *, pipeline: str | None = None, alpha: float = 0.05, **thresholds: Any
+    ) -> GateResult:
+        """Check whether a pipeline may replace the baseline.
+
+        Parameters
+        ----------
+        pipeline : str, optional
+            The candidate, needed with more than two sides.
+        alpha : float
+            Level of the test behind ``no_worse``.
+        **thresholds
+            Those of :class:`ragdiag.gate.Thresholds`: ``max_regressed, max_failed, min_recall,
+            min_mrr, min_groundedness, min_correctness, min_pass_rate, max_p95_ms, max_drop,
+            no_new, no_worse, allow_missing``. Without any, the gate fails where a primary measure
+            is proven worse.
+
+        Returns
+        -------
+        GateResult
+            True in a condition if the gate passed; ``reasons``, ``to_markdown()``, ``to_junit()``.
+
+        Raises
+        ------
+        SettingsError
+            There is no such threshold, or one makes no sense.
+
+        Examples
+        --------
+        ``comparison.gate(max_regressed=2, min_recall=0.8, no_new="WRONG_CHUNK_RETRIEVED")``
+        """
+        known = {each.name for each in fields(Thresholds)}
+        unknown = sorted(set(thresholds) - known)
+        if unknown:
+            raise SettingsError(
+                f"there is no threshold {unknown[0]!r}; there are {', '.join(sorted(known))}"
+            )
+        pair = self._pair_of(pipeline)
+        inference = infer(
+            [pair.a.frame, pair.b.frame],
+            (pair.a.name, pair.b.name),
+            k=pair.k,
+            clusters=self._clusters(None),
+            categories=pair.a.results.category_order,
+            plan=Plan(alpha=alpha, tolerance=self.quality_tolerance),
+        )
+        return check(pair, inference, Thresholds(**thresholds))
+
+    def _pair_of(self, pipeline: str | None) -> Pair:
+        """Return the baseline's pair with `pipeline`, or the only one."""
         pairs = [pair for pair in self._pairs if pipeline in (None, pair.b.name)]
         if len(pairs) != 1:
             others = ", ".join(repr(pair.b.name) for pair in self._pairs)
             raise ComparisonError(f"pipeline must be one of {others}, got {pipeline!r}")
-        return homogeneity(
-            pairs[0].a.frame["category"],
-            pairs[0].b.frame["category"],
-            self._clusters(cluster),
-            plan=Plan(seed=seed),
-        )
+        return pairs[0]
+
+    def at_k(self, ks: Iterable[int] = DEPTHS, **levels: Any) -> pd.DataFrame:
+        """Return the evidence at several depths, from one recording of each pipeline.
+
+        Parameters
+        ----------
+        ks : iterable of int
+            Depths.
+        **levels
+            Those of :meth:`infer`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A first column ``k``, then those of :attr:`evidence`, corrected at each depth by
+            itself: one depth is to be chosen before looking.
+        """
+        tables = []
+        for k in ks:
+            deeper = self._of([results.rediagnose(k=k) for results in self.results])
+            table = guarded(deeper.infer(**levels).table)
+            table.insert(0, "k", k)
+            tables.append(table)
+        if not tables:
+            raise SettingsError("no k was given")
+        return pd.concat(tables, ignore_index=True)
 
     def latency(
         self, stage: Literal["retrieval", "generation", "total"] = "retrieval"
