@@ -84,15 +84,18 @@ class Results(Swept):
     ) -> None:
         book = RuleBook.of(rules)
         analysis = Analysis(RunEvidence(run), Settings() if settings is None else settings, book)
-        self._analysis = analysis
-        self._positions = np.arange(len(analysis))
+        self.__dict__.update(_analysis=analysis, _positions=np.arange(len(analysis)))
 
     @classmethod
     def _of(cls, analysis: Analysis, positions: Ints) -> Self:
         results = cls.__new__(cls)
-        results._analysis = analysis
-        results._positions = positions
+        results.__dict__.update(_analysis=analysis, _positions=positions)
         return results
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"results never change: {name!r} cannot be set; select and rediagnose make new ones"
+        )
 
     # -- what they are of -------------------------------------------------------------------------
 
@@ -251,7 +254,7 @@ class Results(Swept):
     @property
     def insights(self) -> list[str]:
         """What stands out in the numbers, a sentence each."""
-        return self.report().overall_insights
+        return self.report(max_top_failures=0).overall_insights
 
     # -- selection --------------------------------------------------------------------------------
 

@@ -24,12 +24,13 @@ def bundle(obj: Any) -> dict[str, str]:
     >>> sorted(bundle(JudgeResult(grounded=True)))
     ['text/html', 'text/plain']
     """
-    from ragdiag.display import html, text
+    from ragdiag.display import html, text, views
 
     shown: dict[str, str] = {}
     try:
-        shown["text/plain"] = text.render(obj)
-        shown["text/html"] = html.render(obj)
+        view = views.view(obj)
+        shown["text/plain"] = text.render_view(view)
+        shown["text/html"] = html.render(obj, view)
     except Exception as error:  # a repr never raises
         reason = f"{type(error).__name__}: {error}"
         shown.setdefault("text/plain", f"<{type(obj).__name__}, not shown because of {reason}>")

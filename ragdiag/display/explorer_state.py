@@ -115,11 +115,12 @@ class ExplorerState(Generic[T]):
         self._keep_place()
 
     def sort(self, order: str) -> None:
-        """Put the queries in another order."""
+        """Put the queries in another order and look at the first."""
         if order not in self.orders:
             raise KeyError(f"no order {order!r}; there are {', '.join(self.orders)}")
         self.order = order
-        self._keep_place()
+        self._rows = self._find()
+        self.place = 0
 
     def step(self, by: int) -> None:
         """Go `by` queries on, or back; the ends are ends."""
@@ -376,7 +377,7 @@ class ComparisonState(ExplorerState["Comparison"]):
         return self.obj.select(mask)
 
     def _view(self, query_id: str) -> View:
-        return pair.view(self.obj, query_id, self._outcomes[query_id], TEXT_LIMIT)
+        return pair.view(self.obj.sides(query_id), self._outcomes[query_id], TEXT_LIMIT)
 
 
 def state_of(obj: Any) -> ExplorerState[Any]:

@@ -38,8 +38,8 @@ __all__ = ["MAX_BYTES", "environment", "render", "render_sections", "render_view
 
 #: No repr is longer than this, in bytes of UTF-8 with everything escaped.
 MAX_BYTES = 25_000
-#: Characters of a chunk or an answer, from generous to scarce, until a repr fits.
-TEXT_LIMITS = (300, 160, 80, 40, 16)
+#: Characters of a chunk or an answer where a repr does not fit with as many as a view has.
+TEXT_LIMITS = (160, 80, 40, 16)
 #: Left free for "showing 6 of 413" and the tags around the drill-downs.
 RESERVE = 400
 #: Characters of a note that never wraps.
@@ -50,8 +50,10 @@ BAR_PIXELS = 100
 SPAN_PIXELS = 60
 
 
-def render(obj: Any) -> str:
+def render(obj: Any, shown: View | None = None) -> str:
     """Return the HTML fragment of any object that ragdiag shows, at most ``MAX_BYTES`` long.
+
+    `shown` is the object's view where it has been built already.
 
     Examples
     --------
@@ -60,10 +62,11 @@ def render(obj: Any) -> str:
     >>> "&lt;b&gt;same&lt;/b&gt; figure" in html
     True
     """
+    html = render_view(view(obj) if shown is None else shown)
     for limit in TEXT_LIMITS:
-        html = render_view(view(obj, limit))
         if len(html.encode()) <= MAX_BYTES:
             break
+        html = render_view(view(obj, limit))
     return html
 
 
@@ -87,12 +90,12 @@ def render_view(shown: View, max_bytes: int = MAX_BYTES) -> str:
     return page(sections)
 
 
-def render_sections(shown: View, mode: str) -> list[Markup]:
-    """Return the sections of a view, each as HTML, without the head of the view."""
+def render_sections(sections: Sequence[Section], mode: str) -> list[Markup]:
+    """Return sections of a view, each as HTML."""
     env = environment(mode)
     return [
         _filled(env, section, MAX_BYTES)[0] if _opens(section) else _macro(env, section)
-        for section in shown.sections
+        for section in sections
     ]
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from ragdiag.display.blocks import Line, View
+from ragdiag.display.blocks import Line, View, line
 from ragdiag.display.clean import shorten
 from ragdiag.display.html import colour_class, environment, render_sections, resource
 from ragdiag.display.numbers import plural
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["render", "write_report"]
 
 #: Text of all queries together, characters; chunks are cut shorter where there are many queries.
-TEXT_BUDGET = 3_000_000
+TEXT_BUDGET = 2_400_000
 #: Chunks and answers that one query shows, about.
 TEXTS_A_QUERY = 12
 LEAST_TEXT = 60
@@ -111,7 +111,7 @@ def render(obj: Any) -> str:
         .get_template("report.html")
         .render(
             view=shown,
-            sections=render_sections(shown, "page"),
+            sections=render_sections(shown.sections, "page"),
             order=_order(entries),
             queries=entries,
             filters=[_filter(label, name, entries) for name, label in labels.items()],
@@ -167,15 +167,14 @@ def _result_entries(results: Results) -> Iterator[Entry]:
         for item in part:
             category = item.diagnosis.category
             name = NOT_DIAGNOSED if category is None else str(category)
-            shown = query.view(item, limit)
             yield Entry(
                 shorten(item.query_id, 40),
                 shorten(item.query, QUESTION_LIMIT),
                 short_name(name),
                 colour_class(category_colour(None if category is None else name)),
                 (("category", short_name(name)), ("type", _type(item.query_type))),
-                shown.lead,
-                render_sections(shown, "body"),
+                line(shorten(item.diagnosis.reason, TEXT_LIMIT)),
+                render_sections(query.sections(item, limit, conditions=False), "body"),
             )
 
 
@@ -186,10 +185,11 @@ def _type(query_type: object) -> str:
 def _comparison_entries(comparison: Comparison) -> Iterator[Entry]:
     limit = _text_limit(len(comparison), len(comparison.names))
     found = pair.outcome_of_each(comparison)
-    for query_id in sorted(found, key=lambda each: pair.OUTCOMES.index(found[each])):
+    order = sorted(found, key=lambda each: pair.OUTCOMES.index(found[each]))
+    for query_id, sides in pair.sides_of(comparison, order).items():
         outcome = found[query_id]
-        shown = pair.view(comparison, query_id, outcome, limit)
-        last = list(comparison.sides(query_id).values())[-1]
+        shown = pair.view(sides, outcome, limit)
+        last = list(sides.values())[-1]
         category = last.diagnosis.category
         name = NOT_DIAGNOSED if category is None else str(category)
         yield Entry(
@@ -203,5 +203,5 @@ def _comparison_entries(comparison: Comparison) -> Iterator[Entry]:
                 ("type", _type(last.query_type)),
             ),
             shown.lead,
-            render_sections(shown, "body"),
+            render_sections(shown.sections, "body"),
         )

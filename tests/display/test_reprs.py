@@ -120,7 +120,9 @@ def test_text_says_no_number_that_html_does_not(shown):
     """Every number of the text stands in the HTML; the other way round HTML has more."""
     page = ascii_signs(Markup(html.render(shown)).text)
     known = set(re.findall(r"\d[\d,.]*\d|\d", page))
-    said = set(re.findall(r"\d[\d,.]*\d|\d", re.sub(r"\.\.\.|\bq\d+|\d+/\d+", " ", text.render(shown))))
+    said = set(
+        re.findall(r"\d[\d,.]*\d|\d", re.sub(r"\.\.\.|\bq\d+|\d+/\d+", " ", text.render(shown)))
+    )
     assert said <= known | {"1", "2"}, said - known
 
 
@@ -351,12 +353,12 @@ def test_a_rule_of_ones_own_is_shown_like_the_others(runs):
 
 
 def test_a_display_that_fails_says_so_and_never_raises(results, monkeypatch):
-    def broken(_, __=0):
+    def broken(*_):
         raise RuntimeError("no template")
 
     monkeypatch.setattr(html, "render", broken)
     assert display.bundle(results) == {"text/plain": text.render(results)}
-    monkeypatch.setattr(text, "render", broken)
+    monkeypatch.setattr(text, "render_view", broken)
     shown = display.bundle(results)
     assert shown == {"text/plain": "<Results, not shown because of RuntimeError: no template>"}
 

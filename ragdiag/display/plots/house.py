@@ -17,7 +17,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from matplotlib.ticker import FuncFormatter
 
-from ragdiag.display.clean import shorten
+from ragdiag.display.clean import clean, shorten
 from ragdiag.display.numbers import MINUS, milliseconds
 
 __all__ = [
@@ -85,13 +85,13 @@ def say(
 ) -> Text:
     """Write a note at `xy`, moved by `offset` points."""
     style = {"fontsize": 9, "color": ink(ax), "parse_math": False, **style}
-    return ax.annotate(text, xy, offset, xycoords=frame, textcoords="offset points", **style)
+    return ax.annotate(clean(text), xy, offset, xycoords=frame, textcoords="offset points", **style)
 
 
 def title(ax: Axes, sentence: str, note: str, gap: float = 0) -> None:
     """Put a sentence that states the finding on top and, muted, what was counted below it."""
     ax.set_title(
-        sentence, loc="left", fontsize=11, fontweight="bold", pad=23 + gap, parse_math=False
+        clean(sentence), loc="left", fontsize=11, fontweight="bold", pad=23 + gap, parse_math=False
     )
     say(ax, note, (0, 1), (0, 8 + gap), "axes fraction", alpha=MUTED)
 
@@ -200,7 +200,7 @@ def strips(
                 linewidth=1.2,
                 gid="percentiles",
             )
-        words = "   ".join(
+        words = ", ".join(
             f"p{p} {milliseconds(v)}"
             for p, v in zip((50, 95, 99), percentiles, strict=True)
             if v is not None

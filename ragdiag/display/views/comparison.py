@@ -30,6 +30,7 @@ from ragdiag.display.numbers import milliseconds, of, plural
 from ragdiag.display.views.common import category_colour, id_list, short_id, short_name
 from ragdiag.display.views.comparison_report import decision, types_of
 from ragdiag.display.views.measures import MeasureRow, measure_rows, tested
+from ragdiag.display.views.pair import OUTCOMES, Sides, sides_of
 from ragdiag.display.views.query import depth, first_ranks
 from ragdiag.schema import EvaluationResult
 from ragdiag.taxonomy import SEVERITY_ORDER, FailureCategory
@@ -37,7 +38,7 @@ from ragdiag.taxonomy import SEVERITY_ORDER, FailureCategory
 if TYPE_CHECKING:
     from ragdiag.comparison import Comparison
 
-__all__ = ["headline", "queries_drill", "view"]
+__all__ = ["headline", "view"]
 
 MAX_DRILLS = {"regressed": 8, "improved": 4}
 QUESTION_LIMIT = 80
@@ -229,19 +230,22 @@ def _other(comparison: Comparison) -> str:
 
 # ---------------------------------------------------------------------------------------- queries
 def _queries(comparison: Comparison, outcomes: pd.DataFrame, limit: int) -> Section:
+    found = {name: _worst_first(outcomes[outcomes["outcome"] == name]) for name in OUTCOMES}
+    opened = {name: found[name]["query_id"].tolist()[:most] for name, most in MAX_DRILLS.items()}
+    sides = sides_of(comparison, [query_id for ids in opened.values() for query_id in ids])
     folders = []
     said: list[str | Run | Line] = []
-    for outcome in ("regressed", "improved", "unchanged"):
-        found = _worst_first(outcomes[outcomes["outcome"] == outcome])
-        ids = found["query_id"].tolist()
-        shown = ids[: MAX_DRILLS.get(outcome, 0)]
-        drills = tuple(queries_drill(comparison, query_id, limit) for query_id in shown)
-        words = _outcome_words(comparison, found, outcome)
+    for outcome, rows in found.items():
+        ids = rows["query_id"].tolist()
+        drills = tuple(
+            _drill(comparison, sides[query_id], limit) for query_id in opened.get(outcome, ())
+        )
+        words = _outcome_words(comparison, rows, outcome)
         folders.append(
             Folder(
                 line(strong(f"{len(ids):,} {outcome}"), " ", muted(words)),
                 drills,
-                _folder_note(outcome, found, len(drills)),
+                _folder_note(outcome, rows, len(drills)),
             )
         )
         named = line(" (", id_list(ids, 4), ")") if outcome == "regressed" and ids else ()
@@ -280,13 +284,12 @@ def _folder_note(outcome: str, found: pd.DataFrame, n_drills: int) -> Line:
     return line("Also: ", id_list(rest, 10), f'; all: .select(outcome="{outcome}")')
 
 
-def queries_drill(comparison: Comparison, query_id: str, limit: int) -> Drill:
+def _drill(comparison: Comparison, sides: Sides, limit: int) -> Drill:
     """Make the line of one query and, below it, what both sides did with it."""
-    sides = list(comparison.sides(query_id).items())
-    base = comparison.names.index(comparison.baseline)
-    (name_a, a), (name_b, b) = sides[base], sides[1 - base]
+    name_a, name_b = comparison.baseline, _other(comparison)
+    a, b = sides[name_a], sides[name_b]
     moved = f"{_category(a)} \N{RIGHTWARDS ARROW} {_category(b)}"
-    summary = line(short_id(query_id), f" {shorten(a.query, QUESTION_LIMIT)} ", muted(moved))
+    summary = line(short_id(a.query_id), f" {shorten(a.query, QUESTION_LIMIT)} ", muted(moved))
     pairs: list[tuple[str, Line]] = [
         ("Why", line(shorten(b.diagnosis.reason, limit))),
         ("Relevant", _moves(a, b)),

@@ -37,7 +37,7 @@ from ragdiag.schema import EvaluationResult
 if TYPE_CHECKING:
     from ragdiag.comparison import Comparison
 
-__all__ = ["OUTCOMES", "outcome_of_each", "view"]
+__all__ = ["OUTCOMES", "Sides", "outcome_of_each", "sides_of", "view"]
 
 Sides = Mapping[str, EvaluationResult]
 NOT_DIAGNOSED = "not diagnosed"
@@ -56,14 +56,24 @@ def outcome_of_each(comparison: Comparison) -> dict[str, str]:
     return found
 
 
-def view(comparison: Comparison, query_id: str, outcome: str, text_limit: int) -> View:
+def sides_of(comparison: Comparison, query_ids: Sequence[str]) -> dict[str, Sides]:
+    """Return several queries as each side answered them, by id; one by one would be slow."""
+    ids = list(query_ids)
+    items = [list(results[ids]) for results in comparison.results]
+    return {
+        query_id: dict(zip(comparison.names, each, strict=True))
+        for query_id, *each in zip(ids, *items, strict=True)
+    }
+
+
+def view(sides: Sides, outcome: str, text_limit: int) -> View:
     """Show what each side did with one query."""
-    sides = comparison.sides(query_id)
     first = next(iter(sides.values()))
+    query_id = first.query_id
     causes = [f"{short_name(name)} {_category(item)}" for name, item in sides.items()]
     kind = f"type {short_name(first.query_type)}" if first.query_type else "no type"
     return View(
-        f"{shorten(query_id, 40)} {outcome}." if outcome else f"{shorten(query_id, 40)}.",
+        f"{shorten(query_id, 40)} {outcome}.",
         lead=line("; ".join(causes), "."),
         note=line(f"One query of {len(sides)} pipelines, {kind}."),
         quote=shorten(first.query, 2 * text_limit, tell=True),

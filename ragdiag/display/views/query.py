@@ -34,7 +34,16 @@ from ragdiag.display.views.common import (
 )
 from ragdiag.schema import EvaluationResult, RetrievedChunk
 
-__all__ = ["came", "depth", "first_ranks", "headline", "shown_ranks", "verdicts", "view"]
+__all__ = [
+    "came",
+    "depth",
+    "first_ranks",
+    "headline",
+    "sections",
+    "shown_ranks",
+    "verdicts",
+    "view",
+]
 
 MAX_EXPECTED = 20
 MAX_CHUNKS = 20
@@ -97,9 +106,13 @@ def _unjudged(names: set[str]) -> str:
     return "correctness" if "answer_correct" in names else "grounding"
 
 
-def sections(result: EvaluationResult, limit: int) -> list[Section]:
-    """Return the parts of a query's view, in the order in which they are read."""
-    parts = [_trail(result, limit)] if result.trail else []
+def sections(result: EvaluationResult, limit: int, *, conditions: bool = True) -> list[Section]:
+    """Return the parts of a query's view, in the order in which they are read.
+
+    Without `conditions` the decision trail does not repeat when each rule fires, which a report
+    of thousands of queries can do without.
+    """
+    parts = [_trail(result, limit, conditions=conditions)] if result.trail else []
     parts += [_expected(result, limit), _retrieved(result, limit), _answer(result, limit)]
     judge = _judge(result, limit)
     parts += [judge] if judge else []
@@ -127,7 +140,7 @@ def first_ranks(chunks: Sequence[RetrievedChunk]) -> dict[str, int]:
 
 
 # --------------------------------------------------------------------------------- decision trail
-def _trail(result: EvaluationResult, limit: int) -> Section:
+def _trail(result: EvaluationResult, limit: int, *, conditions: bool) -> Section:
     rows = []
     for step in result.trail:
         state: Line
@@ -141,7 +154,7 @@ def _trail(result: EvaluationResult, limit: int) -> Section:
             Row(
                 (
                     Cell(line(ident(short_name(step.rule)))),
-                    Cell(line(shorten(step.condition, limit))),
+                    *([Cell(line(shorten(step.condition, limit)))] if conditions else []),
                     Cell(state, edge=edge),
                     Cell(line(shorten(step.detail, limit))),
                 )
@@ -149,7 +162,7 @@ def _trail(result: EvaluationResult, limit: int) -> Section:
         )
     columns = (
         Column("Category", head=True, tight=True),
-        Column("Fires when", in_text=False),
+        *([Column("Fires when", in_text=False)] if conditions else []),
         Column("State", tight=True),
         Column("Evidence", prose=True),
     )

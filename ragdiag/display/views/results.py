@@ -163,7 +163,8 @@ def _failures(results: Results, frame: pd.DataFrame, limit: int) -> Section | No
         return None
     positions = _worst_of_each(failures.frame["category"])
     limit = min(limit, DRILL_LIMIT)
-    drills = tuple(replace(drill(failures[place], limit), place=place) for place in positions)
+    chosen = zip(positions, failures[positions], strict=True)
+    drills = tuple(replace(drill(item, limit), place=place) for place, item in chosen)
     ids = failures.query_ids[:6]
     brief = line(id_list(ids, 6), f" and {total - len(ids):,} more" if total > len(ids) else "")
     return Section(
