@@ -188,11 +188,12 @@ def _by_query(
     table: pd.DataFrame, query_ids: pd.Series, name: str
 ) -> tuple[pd.DataFrame, Bools, int]:
     """Return `table` with one row a query, which queries it has, and how many rows were left."""
-    place = query_positions(table["query_id"], query_ids)
-    table = table.drop(columns="query_id")
     n = len(query_ids)
-    if len(place) == n and (place == np.arange(n)).all():
+    ids = table["query_id"]
+    table = table.drop(columns="query_id")
+    if ids.equals(query_ids):  # as a run that is complete has it; spares looking up every id
         return table, np.ones(n, dtype=bool), 0
+    place = query_positions(ids, query_ids)
     rows = np.flatnonzero(place >= 0)
     place = place[rows]
     has = np.zeros(n, dtype=bool)

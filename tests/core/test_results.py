@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -206,11 +207,11 @@ def test_a_metadata_column_may_not_take_our_names(make_run: MakeRun, name: str) 
 @pytest.mark.parametrize("table", ["frame", "chunks", "expected"])
 def test_tables_handed_out_cannot_harm(results: Results, table: str) -> None:
     before = getattr(results, table).copy(deep=True)
-    copy = getattr(results, table)
-    copy.loc[0, "query_id"] = "harmed"
-    copy.iloc[0, copy.columns.get_loc("query_id")] = "harmed"
-    copy["extra"] = 1
-    del copy["query_id"]
+    taken = getattr(results, table)
+    taken.loc[0, "query_id"] = "harmed"
+    taken.iloc[0, taken.columns.get_loc("query_id")] = "harmed"
+    taken["extra"] = 1
+    del taken["query_id"]
     pd.testing.assert_frame_equal(getattr(results, table), before)
 
 
@@ -223,6 +224,13 @@ def test_the_runs_tables_cannot_be_harmed_through_results(make_run: MakeRun) -> 
     assert run.outcomes["retrieval_ms"].iloc[0] == 10.0
     assert run.queries["query"].iloc[0] == "why?"
     assert Results(run).frame["n_retrieved"].iloc[0] == 2
+
+
+@pytest.mark.parametrize("name", ["k", "headline", "run", "frame", "anything"])
+def test_attributes_cannot_be_set(results: Results, name: str) -> None:
+    with pytest.raises(AttributeError, match=f"results never change: '{name}' cannot be set"):
+        setattr(results, name, None)
+    assert copy.copy(results).headline == results.headline
 
 
 def test_a_users_rule_cannot_harm(make_run: MakeRun) -> None:
