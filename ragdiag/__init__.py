@@ -47,6 +47,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "dataset": ("GoldenDataset", "load_dataset", "validate_dataset"),
     "pipeline": ("AsyncPipeline", "Pipeline", "as_pipeline", "load_pipeline"),
     "metrics": ("mean_reciprocal_rank", "precision_at_k", "recall_at_k", "reciprocal_rank"),
+    "power": ("detectable_difference", "sample_size"),
     "judges": ("Judge", "OpenAIJudge"),
     "recording": ("Run", "load_run"),
     "diagnosis": ("Rule",),

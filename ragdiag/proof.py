@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 import pandas as pd
 
+from ragdiag.changes import changes_of
 from ragdiag.contrasts import PRIMARY, Labels
 from ragdiag.errors import ComparisonError, SettingsError
 from ragdiag.gate import GateResult, Thresholds, check
@@ -284,6 +285,21 @@ class Proven:
             table.insert(0, "pipeline", pd.Series(pair.b.name, index=table.index, dtype=TEXT))
             tables.append(table)
         return pd.concat(tables, ignore_index=True)
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """Every query that improved or regressed, and why: "chunk doc_12 came up from rank 7 to 2".
+
+        ``query_id, outcome, category_a, category_b, why``; with more than two sides there is a
+        first column ``pipeline``.
+        """
+        tables = []
+        for pair in self._pairs:
+            table = changes_of(pair)
+            if len(self._pairs) > 1:
+                table.insert(0, "pipeline", pd.Series(pair.b.name, index=table.index, dtype=TEXT))
+            tables.append(table)
+        return pd.concat(tables)
 
     def transitions_test(
         self, pipeline: str | None = None, *, cluster: str | None = None, seed: int = 0
