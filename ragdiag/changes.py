@@ -96,7 +96,10 @@ def _failures(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Fact]:
             if failed_b
             else Fact(1, f"the pipeline no longer fails{said}")
         )
-    yield from ranks
+
+
+def _facts(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Fact]:
+    """Yield the verdicts that turned, and the times."""
     for finding, (gained, lost) in VERDICT_WORDS.items():
         before, after = a[finding], b[finding]
         if not pd.isna(before) and not pd.isna(after) and before != after:
