@@ -189,10 +189,10 @@ def _is_users(module_name: str | None) -> bool:
     """Whether a module is neither ours nor installed: code that is edited between two runs."""
     if not module_name or module_name.partition(".")[0] == __package__:
         return False
-    module = sys.modules.get(module_name)
-    file = getattr(module, "__file__", None)
-    if module is None or file is None:
-        return module_name == "__main__" or (module is None)
+    file = getattr(sys.modules.get(module_name), "__file__", None)
+    # What a notebook or a script defines is in __main__, whatever was started.
+    if module_name == "__main__" or file is None:
+        return module_name == "__main__" or module_name not in sys.modules
     path = Path(file).resolve()
     return not any(path.is_relative_to(folder) for folder in _INSTALLED)
 

@@ -242,7 +242,7 @@ class Display(Silent):
             self._handle.update(self._bundle(state), raw=True)
 
     def _bundle(self, state: str) -> dict[str, str]:
-        lines = [f"{self._name}: {state}", *self._notes]
+        lines = [_printable(line) for line in (f"{self._name}: {state}", *self._notes)]
         rows = "<br>".join(escape(line) for line in lines)
         return {"text/plain": "\n".join(lines), "text/html": f"<div>{rows}</div>"}
 

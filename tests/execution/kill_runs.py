@@ -119,7 +119,9 @@ def main(folder: Path, kills: int, seed: int, judged: bool) -> dict[str, Any]:
         # It finished: the report is that of the undisturbed run, and little was done twice.
         resumed = evaluate(data, store, folder / "unused.log", judged)
         seen["different"] += resumed.report().model_dump_json() != report
-        seen["different"] += ragdiag.load_run(store).outcomes.equals(undisturbed.run.outcomes) is False
+        seen["different"] += (
+            ragdiag.load_run(store).outcomes.equals(undisturbed.run.outcomes) is False
+        )
         calls = len(log.read_bytes().splitlines())
         needed = 1 + 2 * (SIZE - 1) + judged * (SIZE - 1)
         # The failing query is tried by every child.
@@ -144,4 +146,8 @@ def finished_calls(store: Path) -> set[str]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "judge")))
+    print(
+        json.dumps(
+            main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "judge")
+        )
+    )

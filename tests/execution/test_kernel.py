@@ -20,13 +20,13 @@ WORKERS = 4
 CALL = 0.6
 LIMIT = 2.0
 
-SETUP = f"""
+SETUP = """
 import sys, time, threading
 import pandas as pd
 import ragdiag
-ids = [f"q{{i}}" for i in range(40)]
+ids = [f"q{i}" for i in range(40)]
 dataset = ragdiag.GoldenDataset.from_frame(pd.DataFrame(
-    {{"query_id": ids, "query": ids, "relevant_chunk_ids": [[i] for i in ids]}}))
+    {"query_id": ids, "query": ids, "relevant_chunk_ids": [[i] for i in ids]}))
 class Slow(ragdiag.Pipeline):
     def __init__(self, log, now):
         super().__init__("slow")
@@ -38,7 +38,10 @@ class Slow(ragdiag.Pipeline):
         return [(query, "text")]
 """
 
-RUN = "ragdiag.evaluate(Slow({log!r}, dict(pause={pause})), dataset, workers=%d, store={store!r})" % WORKERS
+RUN = (
+    "ragdiag.evaluate(Slow({log!r}, dict(pause={pause})), dataset, workers=%d, store={store!r})"
+    % WORKERS
+)
 
 
 class Notebook:
