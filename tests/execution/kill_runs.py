@@ -1,7 +1,7 @@
 """Kills runs at random moments and lets them go on; prints what was seen, as JSON.
 
-A run is a forked child, since importing takes far longer than a run of this size. Arguments: folder,
-number of kills, seed, and ``judge`` or ``plain``.
+A run is a forked child, since importing takes far longer than a run of this size. Arguments:
+folder, number of kills, seed, and ``judge`` or ``plain``.
 """
 
 from __future__ import annotations
@@ -119,9 +119,7 @@ def main(folder: Path, kills: int, seed: int, judged: bool) -> dict[str, Any]:
         # It finished: the report is that of the undisturbed run, and little was done twice.
         resumed = evaluate(data, store, folder / "unused.log", judged)
         seen["different"] += resumed.report().model_dump_json() != report
-        seen["different"] += (
-            ragdiag.load_run(store).outcomes.equals(undisturbed.run.outcomes) is False
-        )
+        seen["different"] += not ragdiag.load_run(store).outcomes.equals(undisturbed.run.outcomes)
         calls = len(log.read_bytes().splitlines())
         needed = 1 + 2 * (SIZE - 1) + judged * (SIZE - 1)
         # The failing query is tried by every child.
@@ -146,8 +144,5 @@ def finished_calls(store: Path) -> set[str]:
 
 
 if __name__ == "__main__":
-    print(
-        json.dumps(
-            main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "judge")
-        )
-    )
+    where, how_many, how_random, kind = sys.argv[1:]
+    print(json.dumps(main(Path(where), int(how_many), int(how_random), kind == "judge")))

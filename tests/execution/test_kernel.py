@@ -38,10 +38,10 @@ class Slow(ragdiag.Pipeline):
         return [(query, "text")]
 """
 
-RUN = (
-    "ragdiag.evaluate(Slow({log!r}, dict(pause={pause})), dataset, workers=%d, store={store!r})"
-    % WORKERS
-)
+
+def run_cell(log: Path, store: Path, pause: float) -> str:
+    pipeline = f"Slow({str(log)!r}, dict(pause={pause}))"
+    return f"ragdiag.evaluate({pipeline}, dataset, workers={WORKERS}, store={str(store)!r})"
 
 
 class Notebook:
@@ -118,7 +118,7 @@ def press_the_button(notebook: Notebook, request: str, log: Path, after: int) ->
 def test_interrupted_twice_and_gone_on_with(notebook: Notebook, tmp_path: Path) -> None:
     log, store = tmp_path / "calls.log", tmp_path / "runs" / "x.jsonl"
     notebook.run(SETUP)
-    cell = RUN.format(log=str(log), pause=CALL, store=str(store))
+    cell = run_cell(log, store, CALL)
     finished = 0
     for after in (6, 14):
         request = notebook.start(cell)
@@ -131,12 +131,12 @@ def test_interrupted_twice_and_gone_on_with(notebook: Notebook, tmp_path: Path) 
         assert now > finished
         finished = now
     assert int(notebook.value(f"len(ragdiag.load_run({str(store)!r}).outcomes)")) == finished
-    last = notebook.run(RUN.format(log=str(log), pause=0, store=str(store)) + ".run.outcomes.shape")
+    last = notebook.run(run_cell(log, store, 0) + ".run.outcomes.shape")
     assert [o["data"]["text/plain"] for o in last if o["kind"] == "execute_result"] == ["(40, 7)"]
     assert sorted(calls(log)) == sorted(f"q{i}" for i in range(40))
     # One output, updated in place, that keeps its last state.
     drawn = [o for o in last if o["kind"] in ("display_data", "update_display_data", "stream")]
-    assert [o["kind"] for o in drawn][0] == "display_data"
+    assert drawn[0]["kind"] == "display_data"
     assert {o["kind"] for o in drawn[1:]} == {"update_display_data"}
     text = drawn[-1]["data"]["text/plain"]
     assert text.startswith("slow: done: 40/40 queries: 40 ok, 0 failed")
@@ -149,12 +149,12 @@ def test_calls_that_outlast_the_interrupt_are_kept_and_waited_for(
 ) -> None:
     log, store = tmp_path / "calls.log", tmp_path / "x.jsonl"
     notebook.run(SETUP)
-    request = notebook.start(RUN.format(log=str(log), pause=3.0, store=str(store)))
+    request = notebook.start(run_cell(log, store, 3.0))
     elapsed, followed = press_the_button(notebook, request, log, WORKERS)
     assert elapsed < LIMIT
     assert followed == 0
     assert notebook.value("len(sys.last_value.results.run.outcomes)") == "0"
     # The next cell works at once, and the same call again waits for what is in flight.
     assert notebook.value("1 + 1") == "2"
-    notebook.run(RUN.format(log=str(log), pause=0, store=str(store)) + ";")
+    notebook.run(run_cell(log, store, 0) + ";")
     assert sorted(calls(log)) == sorted(f"q{i}" for i in range(40))

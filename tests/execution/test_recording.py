@@ -167,11 +167,11 @@ def test_an_empty_run_comes_back(same: Any, tmp_path: Path) -> None:
 
 def test_what_has_no_faithful_form_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    with pytest.raises(RunError, match="column 'x': a builtins.object cannot be stored"):
+    with pytest.raises(RunError, match=r"column 'x': a builtins.object cannot be stored"):
         make_run(x=pd.Series([object()] * 9, dtype=object)).save(path)
-    with pytest.raises(RunError, match="'x': a pandas.*Interval cannot be stored"):
+    with pytest.raises(RunError, match=r"'x': a pandas.*Interval cannot be stored"):
         make_run(x=pd.interval_range(0, periods=9)).save(path)
-    with pytest.raises(RunError, match="a column of type .* cannot be stored; convert it first"):
+    with pytest.raises(RunError, match=r"a column of type .* cannot be stored; convert it first"):
         encode_dtype(NamelessType())
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(ExportError, match="cannot be written"):

@@ -186,7 +186,7 @@ def test_another_dataset_is_refused_and_its_common_queries_can_be_reused(
     changed = numbers(
         6, query=["query 0", "query 1", "query two", *map("query {}".format, (3, 4, 5))]
     )
-    with pytest.raises(StoreMismatchError, match="the dataset's content .its digest. differs"):
+    with pytest.raises(StoreMismatchError, match=r"the dataset's content .its digest. differs"):
         run(recorder(), changed, store)
     pipeline = recorder()
     result = run(pipeline, changed, store, reuse=True)
