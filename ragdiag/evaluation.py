@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparator", "Evaluator", "compare", "diagnose", "evaluate"]
 
-PathLike: TypeAlias = str | os.PathLike[str]
+PathLike: TypeAlias = str | Path
 Denominator: TypeAlias = Literal["retrieved", "k"]
 
 #: A path with this ending is a pipeline's source; any other is a stored run.
@@ -135,7 +134,8 @@ def _judge(given: Judge | str | None) -> Judge | None:
     # Providers are only loaded when someone asks for a judge.
     from ragdiag.judges import resolve_judge
 
-    return resolve_judge(given)
+    judge: Judge | None = resolve_judge(given)
+    return judge
 
 
 def _dataset(given: GoldenDataset | pd.DataFrame | PathLike) -> GoldenDataset:
@@ -288,7 +288,7 @@ def _recorded(given: Any) -> Results | None:
         return given
     if isinstance(given, Run):
         return Results(given)
-    if isinstance(given, str | os.PathLike) and Path(given).suffix != SOURCE_SUFFIX:
+    if isinstance(given, str | Path) and Path(given).suffix != SOURCE_SUFFIX:
         run = load_run(given)
         return load_results(given) if INFO_KEY in run.info else Results(run)
     return None

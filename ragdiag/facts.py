@@ -94,7 +94,7 @@ def facts_of(results: Results | Iterable[EvaluationResult], k: int | None = None
     """
     if is_results(results):
         return _facts_of_results(cast("Results", results), k)
-    return _facts_of_items(list(cast("Iterable[EvaluationResult]", results)), 5 if k is None else k)
+    return _facts_of_items(list(results), 5 if k is None else k)
 
 
 def _facts_of_results(results: Results, k: int | None) -> Facts:

@@ -93,7 +93,9 @@ def compare_queries(
 
 def _ranks(column: pd.Series, order: Sequence[str]) -> npt.NDArray[np.float64]:
     """Return the place of each value in `order`; a value without a place is not ranked (NaN)."""
-    places = pd.Index(list(map(str, order)), dtype=object).get_indexer(column.astype(object))
+    places = pd.Index(list(map(str, order)), dtype=object).get_indexer(
+        pd.Index(column.astype(object))
+    )
     return np.where(places < 0, np.nan, places)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pydantic import TypeAdapter
 
 from ragdiag import aggregates
 from ragdiag.deltas import count_deltas, mean_deltas, query_type_deltas, rounded
@@ -226,11 +227,10 @@ class Pair:
                 f"status_{side}": table[f"status_{side}"],
             }
         values = [_objects(column) for column in columns.values()]
-        # Every value comes from a typed column, so validating 100,000 of them would find nothing.
-        return [
-            QueryOutcome.model_construct(**dict(zip(columns, row, strict=True)))
-            for row in zip(*values, strict=True)
-        ]
+        # Built by the validator's own loop, several times as fast as one by one.
+        return TypeAdapter(list[QueryOutcome]).validate_python(
+            [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+        )
 
     @cached_property
     def report(self) -> ComparisonReport:
