@@ -19,15 +19,16 @@ MIN_COVERAGE = 0.6
 _TO_THE_JUDGE = listed(
     "ignore previous|ignore all previous|ignore the previous|ignore the above|ignore all the|"
     "ignore your|ignore any|disregard all|disregard previous|disregard any|disregard your|"
-    "forget your|forget all previous|override your|new instructions|system prompt|as the judge|"
-    "dear judge|note to the judge|attention judge|to the evaluator|note to evaluator|evaluator:|"
-    "grader:|you must mark|you must rate|you must grade|mark it as|mark all|mark every|"
-    "mark this answer|rate this answer|grade this answer|score this answer|set verdict|"
-    "set grounded|set the verdict|verdict: supported|verdict is supported|verdict to supported|"
-    "grounded: true|grounded=true|grounded is true|answer_correct|is fully supported|"
-    "are fully supported|is fully grounded|claims are supported|claim is supported|"
-    "claims as supported|every claim|all claims|this answer is correct|the answer is correct|"
-    "supported by definition|[inst]|[system]|### instruction|begin system",
+    "forget your|forget all previous|override your|new instructions|your system prompt|"
+    "system prompt override|as the judge|dear judge|note to the judge|attention judge|"
+    "to the evaluator|note to evaluator|evaluator:|grader:|you must mark|you must rate|"
+    "you must grade|mark it as|mark all|mark every|mark this answer|rate this answer|"
+    "grade this answer|score this answer|set verdict|set grounded|set the verdict|"
+    "verdict: supported|verdict is supported|verdict to supported|grounded: true|grounded=true|"
+    "grounded is true|answer_correct|is fully supported|are fully supported|is fully grounded|"
+    "claims are supported|claim is supported|claims as supported|every claim|all claims|"
+    "this answer is correct|the answer is correct|supported by definition|[inst]|[system]|"
+    "### instruction|begin system",
     "|",
 )
 _EDGES = " \t\n\"'.,;:…()[]"
