@@ -44,7 +44,8 @@ class RunEvidence:
     has_outcome, failed, judged : numpy.ndarray of bool, shape (n_queries,)
     n_relevant, n_retrieved : numpy.ndarray of int, shape (n_queries,)
     retrieval_measured : numpy.ndarray of bool, shape (n_queries,)
-        Where relevant chunks are known, the query was run and its pipeline did not fail.
+        Where relevant chunks are known, the query was run, its pipeline did not fail, and what it
+        retrieved was recorded: a trace without a retrieval is not one that found nothing.
     n_unknown : dict of str to int
         Rows of each table left out since their query is not among the queries.
 
@@ -84,7 +85,10 @@ class RunEvidence:
             self.ranks.pair_query[self.pair_relevant], minlength=len(self)
         )
         self.was_run: Bools = self.has_outcome | (self.n_retrieved > 0)
-        self.retrieval_measured: Bools = (self.n_relevant > 0) & self.was_run & ~self.failed
+        recorded = ~self.query_ids.isin(list(run.info.get("retrieval_not_recorded", ())))
+        self.retrieval_measured: Bools = (
+            (self.n_relevant > 0) & self.was_run & ~self.failed & recorded.to_numpy(dtype=bool)
+        )
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -169,7 +173,7 @@ class RunEvidence:
         source = self.ranks.pair_row[pairs]
         qrels = self._qrels
         rank = self.ranks.pair_rank[pairs]
-        looked = (self.n_retrieved > 0) | (self.was_run & ~self.failed)
+        looked = (self.n_retrieved > 0) | self.retrieval_measured
         known = np.repeat(looked[positions], counts)
         in_top_k = pd.array((rank > 0) & (rank <= k), dtype="boolean")
         in_top_k[~known] = pd.NA

@@ -17,7 +17,15 @@ import pandas as pd
 
 from ragdiag.files import write_bytes, write_text
 
-__all__ = ["csv_text", "json_text", "neutralised", "write_csv", "write_json", "write_parquet"]
+__all__ = [
+    "csv_text",
+    "json_text",
+    "neutralised",
+    "storable",
+    "write_csv",
+    "write_json",
+    "write_parquet",
+]
 
 #: Characters that make a spreadsheet take a cell for a formula, their full-width forms included.
 FORMULA_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20|")
@@ -98,7 +106,14 @@ def write_json(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
 
 
 def write_parquet(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
-    """Write a frame as Parquet; cells that Arrow cannot hold are JSON text, categories are text."""
+    """Write a frame as Parquet, see :func:`storable`."""
+    buffer = io.BytesIO()
+    storable(frame).to_parquet(buffer, engine="pyarrow", index=False)
+    write_bytes(Path(path), buffer.getvalue())
+
+
+def storable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame that Arrow can hold: other cells are JSON text, categories are text."""
     columns: dict[str, Any] = {}
     for name, column in frame.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
@@ -108,9 +123,7 @@ def write_parquet(frame: pd.DataFrame, path: str | PathLike[str]) -> None:
                 lambda cell: json.dumps(_json_value(cell), ensure_ascii=False), na_action="ignore"
             ).astype(pd.StringDtype("pyarrow"))
         columns[str(name)] = column
-    buffer = io.BytesIO()
-    pd.DataFrame(columns, index=frame.index).to_parquet(buffer, engine="pyarrow", index=False)
-    write_bytes(Path(path), buffer.getvalue())
+    return pd.DataFrame(columns, index=frame.index)
 
 
 def _holds_objects(column: pd.Series) -> bool:

@@ -22,7 +22,15 @@ from typing import Any, ClassVar
 from ragdiag.codec import dumps
 from ragdiag.errors import ExportError, RunFormatError, StoreBusyError
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "Journal", "check_header", "read_records", "write_records"]
+__all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
+    "Journal",
+    "check_header",
+    "is_journal",
+    "read_records",
+    "write_records",
+]
 
 FORMAT = "ragdiag-run"
 FORMAT_VERSION = 1
@@ -46,6 +54,16 @@ def check_header(record: Mapping[str, Any], path: Path) -> None:
             f"{path}: it has format version {version!r}, this ragdiag reads {FORMAT_VERSION}; "
             "use the ragdiag that wrote it"
         )
+
+
+def is_journal(path: Path) -> bool:
+    """Return whether a file begins as a run of ours does, of whatever version."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(100)
+    except OSError:
+        return False
+    return start.startswith(b'{"record":"header"')
 
 
 def read_records(

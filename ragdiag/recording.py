@@ -14,7 +14,14 @@ import pandas as pd
 import ragdiag
 from ragdiag.codec import encode, encode_column, encode_dtype
 from ragdiag.errors import QueryNotFoundError, RunFormatError
-from ragdiag.journal import FORMAT, FORMAT_VERSION, Record, read_records, write_records
+from ragdiag.journal import (
+    FORMAT,
+    FORMAT_VERSION,
+    Record,
+    is_journal,
+    read_records,
+    write_records,
+)
 from ragdiag.ledger import PROVENANCE, Ledger
 from ragdiag.tables import (
     OUTCOMES,
@@ -154,6 +161,65 @@ class Run:
     def _tables(self) -> tuple[pd.DataFrame, ...]:
         return self._queries, self._qrels, self._retrieved, self._outcomes, self._verdicts
 
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame, columns: Mapping[str, str] | None = None, **options: Any
+    ) -> Run:
+        """Return a run from a table of what happened, of one of two forms.
+
+        One row a query: ``query_id`` or ``query`` (an id is made from the text), and any of
+        ``expected_answer, query_type, answer, status, error, retrieval_ms, generation_ms,
+        total_ms``, the columns of verdicts, ``relevant_chunk_ids`` (a list), ``grades`` (an object
+        by chunk id), and lists of what was retrieved, in order: ``retrieved_chunks`` (documents or
+        texts) or ``retrieved_chunk_ids, retrieved_texts, retrieved_scores``. List cells may also be
+        JSON or Python reprs. One row a chunk: ``chunk_id`` or ``text``, ``score, rank, metadata``
+        beside the columns of the query, which repeat. Other columns become metadata.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The table. A query with an ``error`` and no ``status`` has failed.
+        columns : mapping of str to str, optional
+            Your column names to ours: ``{"question": "query"}``.
+        **options
+            ``qrels`` (a table of ``query_id, chunk_id, grade``), ``pipeline_name``,
+            ``pipeline_version``, ``dataset_name``, ``dataset_version``.
+
+        Raises
+        ------
+        RunError
+            The frame is of neither form; the message names column and row.
+
+        Examples
+        --------
+        >>> rows = pd.DataFrame({"question": ["How long?"], "sources": [["doc_17", "doc_03"]],
+        ...                      "relevant_chunk_ids": [["doc_17"]]})
+        >>> run = Run.from_frame(rows, {"question": "query", "sources": "retrieved_chunk_ids"})
+        >>> run.retrieved["chunk_id"].tolist()
+        ['doc_17', 'doc_03']
+        """
+        from ragdiag.interop import run_from_frame
+
+        return run_from_frame(frame, columns, **options)
+
+    def to_trec(self, folder: str | Path) -> Path:
+        """Write run and qrels for trec_eval, see :func:`ragdiag.interop.trec.to_trec`."""
+        from ragdiag.interop import trec
+
+        return trec.to_trec(self, folder)
+
+    def to_ragas(self, path: str | Path | None = None) -> list[dict[str, Any]]:
+        """Return samples for ragas, see :func:`ragdiag.interop.ragas.to_ragas`."""
+        from ragdiag.interop import ragas
+
+        return ragas.to_ragas(self, path)
+
+    def to_deepeval(self, path: str | Path | None = None) -> list[dict[str, Any]]:
+        """Return test cases for deepeval, see :func:`ragdiag.interop.deepeval.to_deepeval`."""
+        from ragdiag.interop import deepeval
+
+        return deepeval.to_deepeval(self, path)
+
     def save(self, path: str | Path) -> None:
         """Write the run to one file; :func:`load_run` gives it back, every table equal.
 
@@ -189,7 +255,10 @@ class Run:
 
 
 #: Parts of ``info`` that are mappings of query id to something.
-_PER_QUERY = ("flags", "tracebacks", "judge_details", "judge_replies")
+_PER_QUERY = (
+    *("flags", "tracebacks", "judge_details", "judge_replies"),
+    "retrieval_not_recorded",
+)
 
 
 def header_record(
@@ -245,26 +314,39 @@ def _rows(table: pd.DataFrame, spec: Mapping[str, Any]) -> Iterator[Record]:
         }
 
 
-def load_run(path: str | Path, format: str = "auto") -> Run:
-    """Return a run that was saved, or what a store holds so far.
+def load_run(
+    path: str | Path, format: str = "auto", *, pipeline: str | int | None = None
+) -> Run:
+    """Return a run: saved, in a store so far, or recorded by another tool.
 
-    A query whose pipeline had not finished is among the queries but has no outcome.
+    A query of a store whose pipeline had not finished is among the queries but has no outcome.
 
     Parameters
     ----------
     path : str or pathlib.Path
-        A file written by :meth:`Run.save` or through ``store=``.
+        A file written by :meth:`Run.save` or through ``store=``, or a file or folder of another
+        tool: traces, evaluation tables, TREC files, see :data:`ragdiag.interop.FORMATS`.
     format : str
-        ``"ragdiag"``, or ``"auto"`` to detect it.
+        Name of the format; ``"auto"`` detects it, and :func:`ragdiag.interop.detect` says why.
+    pipeline : str or int, optional
+        Which pipeline, by name or position, where a file of another tool holds several.
+
+    Returns
+    -------
+    Run
+        What another tool's file holds and cannot be used is counted in ``run.info["notes"]`` and
+        listed with its place in ``run.info["skipped"]``.
 
     Raises
     ------
     RunFormatError
-        The file is not a run, is of a later version, or is damaged at a named line. A last line
-        that was cut short is dropped and noted in ``run.info["notes"]``.
+        The file is of no known format, of a later version, or is damaged at a named place. A last
+        line of a store that was cut short is dropped and noted in ``run.info["notes"]``.
     """
-    if format not in ("auto", "ragdiag"):
-        raise RunFormatError(f"unknown format {format!r}; formats are 'auto' and 'ragdiag'")
+    if format != "ragdiag" and not (format == "auto" and is_journal(Path(path))):
+        from ragdiag.interop import load
+
+        return load(path, format, pipeline=pipeline)
     notes: list[str] = []
     records = read_records(Path(path), notes.append)
     with reading(Path(path)):

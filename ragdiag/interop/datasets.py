@@ -1,0 +1,78 @@
+"""Formats that hold a dataset and no run: LlamaIndex's, AutoRAG's.
+
+AutoRAG's results (the same columns and what was retrieved) are a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ragdiag.errors import RunFormatError
+from ragdiag.interop.documents import Chunk
+from ragdiag.interop.records import Record, RunBuilder
+from ragdiag.interop.source import Source
+from ragdiag.interop.tables import Names, record_of
+from ragdiag.interop.values import first_of, list_of, text_or_none
+from ragdiag.recording import Run
+
+__all__ = ["AUTORAG", "read_autorag", "read_llama_index"]
+
+AUTORAG = Names(
+    query=("query",),
+    query_id=("qid",),
+    answer=("generated_texts",),
+    expected_answer=("generation_gt",),
+    contexts=("retrieved_contents",),
+    context_ids=("retrieved_ids",),
+    context_scores=("retrieve_scores",),
+    dropped=("retrieval_gt", "generated_tokens", "generated_log_probs", "prompts"),
+)
+
+#: What an AutoRAG folder calls its questions.
+QA = "qa.parquet"
+
+
+def read_llama_index(source: Source, format: str) -> Run:
+    """Return an ``EmbeddingQAFinetuneDataset`` as a run of which no query was run."""
+    document = source.document
+    builder = RunBuilder(source.name, format)
+    queries, labels = document["queries"], document["relevant_docs"]
+    if not isinstance(queries, Mapping) or not isinstance(labels, Mapping):
+        raise RunFormatError(f"{source.path}: queries and relevant_docs must be objects by id")
+    for query_id, query in queries.items():
+        record = Record(f"queries.{query_id}", text_or_none(query), query_id)
+        ids = (text_or_none(each) for each in list_of(labels.get(query_id)))
+        record.labels = [(Chunk(each, None), 1) for each in ids if each is not None]
+        builder.add(record, was_run=False)
+    return builder.run(name=source.stem)
+
+
+def read_autorag(source: Source, format: str) -> Run:
+    """Return the questions of AutoRAG, with what was retrieved where a result has it.
+
+    ``retrieval_gt`` lists groups: one chunk of each is needed. Labels have no alternatives, so all
+    chunks become relevant, and a note says for how many queries that asks too much.
+    """
+    path = source.path / QA if source.shape == "folder" else source.path
+    table = Source(path)
+    builder = RunBuilder(table.name, format)
+    was_run = any(name in table.columns for name in (*AUTORAG.context_ids, *AUTORAG.contexts))
+    with_choice = 0
+    for place, row in table.table_rows(builder.skip):
+        record = record_of(place, row, AUTORAG)
+        groups = [list_of(group) for group in list_of(first_of(row, ("retrieval_gt",)))]
+        with_choice += any(len(group) > 1 for group in groups)
+        ids = (text_or_none(each) for group in groups for each in group)
+        record.labels = [(Chunk(each, None), 1) for each in ids if each is not None] or None
+        builder.add(record, was_run=was_run)
+    if with_choice:
+        builder.notes.append(
+            f"{with_choice:,} queries accept one of several chunks; all of them count as needed "
+            "here, so recall is a lower bound for them"
+        )
+    return builder.run(name=_name(path))
+
+
+def _name(path: Path) -> str:
+    return path.resolve().parent.name if path.name == QA else path.stem
