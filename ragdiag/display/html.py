@@ -175,7 +175,7 @@ def environment(mode: str) -> Environment:
     env.globals.update(
         zip=zip,
         heading={"inline": "strong", "page": "h2", "body": "h3"}[mode],
-        look=_inline_look if inline else _page_look,
+        look={"inline": _inline_look, "page": _page_look, "body": _body_look}[mode],
         edge=_inline_edge if inline else _page_edge,
         pairs=_inline_pairs if inline else _page_pairs,
         bar=_inline_bar if inline else _page_bar,
@@ -272,6 +272,11 @@ def _page_classes() -> frozenset[str]:
 def _page_look(*names: str) -> Markup:
     known = " ".join(name for name in names if name in _page_classes())
     return Markup(' class="{}"').format(known) if known else Markup("")
+
+
+def _body_look(*names: str) -> Markup:
+    # A report holds thousands of queries; what their columns need is said once, by element.
+    return _page_look(*(name for name in names if name not in ("tight", "snug")))
 
 
 def _page_edge(colour: str) -> Markup:

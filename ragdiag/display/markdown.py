@@ -22,6 +22,7 @@ _LEADING = re.compile(r"^(\s*)([-+=#]|\d+(?=[.)](?:\s|$)))")
 #: A word joiner keeps what GitHub would link (mentions, issues, addresses) from being found.
 _JOINER = "\N{WORD JOINER}"
 _LINKED = re.compile(r"(?<!\w)@(?=\w)|(?<=\w)@(?=[\w-]+\.)|#(?=\d)|(?<=:)//|(?<=www)\.", re.I)
+_CODE = re.compile(r"""[\w .:/()\[\]"'=,*+-]+""")
 _ENTITIES = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
@@ -76,8 +77,8 @@ def _run(run: Run) -> str:
     if not inner:
         return text
     head, tail = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
-    # A code span knows no escapes: what would end it, or the cell around it, is escaped text.
-    if run.kind in ("id", "code") and not {"`", "|"} & set(inner):
+    # A code span knows no escapes: only what needs none becomes one.
+    if run.kind in ("id", "code") and _CODE.fullmatch(inner):
         return f"{head}`{inner}`{tail}"
     if run.kind in ("strong", "marked"):
         return f"{head}**{escape(inner)}**{tail}"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["render", "write_report"]
 
 #: Text of all queries together, characters; chunks are cut shorter where there are many queries.
-TEXT_BUDGET = 2_400_000
+TEXT_BUDGET = 2_000_000
 #: Chunks and answers that one query shows, about.
 TEXTS_A_QUERY = 12
 LEAST_TEXT = 60

@@ -166,7 +166,7 @@ def _trail(result: EvaluationResult, limit: int, *, conditions: bool) -> Section
         Column("State", tight=True),
         Column("Evidence", prose=True),
     )
-    note = line("the first rule that fires is the primary category")
+    note = line("the first rule that fires is the primary category" if conditions else "")
     return Section("Decision trail", Table(columns, tuple(rows), wide=True), note)
 
 
