@@ -116,7 +116,7 @@ def _rank_facts(pair: Pair, ids: set[str]) -> dict[str, list[Fact]]:
     Moves are measured by reciprocal rank: from 2 to 1 is more than from 20 to 10.
     """
     sides = [_relevant(side.results.expected, ids) for side in (pair.a, pair.b)]
-    moves = sides[0].join(sides[1], lsuffix="_a", rsuffix="_b", how="inner").reset_index()
+    moves = sides[0].merge(sides[1], on=["query_id", "chunk_id"], suffixes=("_a", "_b"))
     before, after = as_floats(moves["rank_a"]), as_floats(moves["rank_b"])
     gain = np.nan_to_num(1.0 / after) - np.nan_to_num(1.0 / before)
     facts: dict[str, list[Fact]] = {}
@@ -131,9 +131,7 @@ def _rank_facts(pair: Pair, ids: set[str]) -> dict[str, list[Fact]]:
 
 def _relevant(expected: pd.DataFrame, ids: set[str]) -> pd.DataFrame:
     kept = expected[(expected["grade"] >= 1) & expected["query_id"].isin(list(ids))]
-    return kept.drop_duplicates(["query_id", "chunk_id"]).set_index(["query_id", "chunk_id"])[
-        ["rank"]
-    ]
+    return kept.drop_duplicates(["query_id", "chunk_id"])[["query_id", "chunk_id", "rank"]]
 
 
 def _move(chunk: str, before: float, after: float) -> str:

@@ -41,12 +41,12 @@ def measure_values(frame: pd.DataFrame, k: int, categories: Sequence[str]) -> di
     """Return every measure of one pipeline as floats, NaN where missing."""
     wanted = [name.format(k=k) for name in (*PRIMARY, *EXPLORATORY)] + [LATENCY]
     values = {name: as_floats(frame[name]) for name in wanted if name in frame}
-    category = pd.Categorical(frame["category"], categories=[str(each) for each in categories])
-    codes, unknown = np.asarray(category.codes), np.asarray(frame["category"].isna())
-    for code, name in enumerate(category.categories):
-        share = np.where(codes == code, 1.0, 0.0)
-        share[unknown] = np.nan
-        values["passed" if name == FailureCategory.PASS.value else str(name)] = share
+    category = frame["category"]
+    unknown = category.isna().to_numpy(dtype=bool)
+    for name in map(str, categories):
+        share = (category == name).to_numpy(dtype=np.float64, na_value=0.0)
+        passed = name == FailureCategory.PASS.value
+        values["passed" if passed else name] = np.where(unknown, np.nan, share)
     return values
 
 

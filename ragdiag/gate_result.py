@@ -143,7 +143,11 @@ class GateResult:
         ExportError
             The file cannot be written.
         """
-        from ragdiag.display.markdown import escape
+        from ragdiag.display.clean import clean
+        from ragdiag.display.markdown import escape as escape_clean
+
+        def escape(text: str) -> str:
+            return escape_clean(clean(text))
 
         lines = [f"**{escape(self._title)}**", "", f"{escape(self.sentence)}.", ""]
         lines += ["| Check | State | Found |", "|:--|:--|:--|"]

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from ragdiag.gate_result import GateResult
 
-__all__ = ["ragdiag_gate"]
+__all__ = ["make_gate", "ragdiag_gate"]
 
 #: Options that say what is compared; all others are thresholds.
 COMPARING = (
@@ -43,6 +43,11 @@ def ragdiag_gate() -> Callable[..., GateResult]:
         def test_new_retriever(ragdiag_gate):
             ragdiag_gate("runs/main.jsonl", "runs/new.jsonl", max_regressed=0, min_recall=0.8)
     """
+    return make_gate()
+
+
+def make_gate() -> Callable[..., GateResult]:
+    """Return what the fixture gives: a gate that fails the running test."""
 
     def gate(baseline: Any, candidate: Any, **options: Any) -> GateResult:
         __tracebackhide__ = True

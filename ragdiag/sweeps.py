@@ -150,7 +150,7 @@ def _row(results: Results) -> dict[str, Any]:
     named = {str(name).removesuffix(f"_at_{results.k}"): value for name, value in summary.items()}
     row: dict[str, Any] = {name: float(named.get(name, np.nan)) for name in MEASURES}
     frame = results.frame
-    recorded = frame["n_retrieved"].notna() & (frame["n_relevant"] > 0)
-    row["n_too_shallow"] = int((recorded & (frame["n_retrieved"] < results.k)).sum())
+    measured = frame[f"recall_at_{results.k}"].notna()
+    row["n_too_shallow"] = int((measured & (frame["n_retrieved"] < results.k)).sum())
     counts = results.counts()["queries"]
     return row | {str(name): int(count) for name, count in counts.items()}
