@@ -24,6 +24,8 @@ SIMILAR_CREDIT = 0.9
 #: Credit for a year of which only the decade or the century is given.
 DECADE_CREDIT = 0.5
 CENTURY_CREDIT = 0.3
+#: An expected answer has no more alternatives than this.
+MAX_ALTERNATIVES = 100
 #: An alternative counts as found in full from this share on.
 COMPLETE = 0.99
 #: So many items joined by commas and "or", of at most so many words, are guesses.
@@ -153,7 +155,7 @@ def alternatives(expected_answer: str, separators: str = "/|") -> list[str]:
     parts = _BAR.split(whole) if "|" in separators else [whole]
     if "/" in separators:
         parts = [piece for part in parts for piece in _split_slashes(part)]
-    return [part.strip() for part in parts if part.strip()] or [whole]
+    return [part.strip() for part in parts if part.strip()][:MAX_ALTERNATIVES] or [whole]
 
 
 def _split_slashes(text: str) -> list[str]:
@@ -269,6 +271,9 @@ def _meet(said: Answer, alternative: str) -> tuple[dict[str, float], Match] | No
     if not facts:
         return None
     credit, position = zip(*(said.find(word) for word in facts), strict=True)
+    phrase = _has_phrase(said, words, facts)
+    if phrase:  # written apart or together, its words are there
+        credit = tuple(max(value, SIMILAR_CREDIT) for value in credit)
     weight = [ASKED_WEIGHT if word in said.asked else 1.0 for word in facts]
     found = sum(w * c for w, c in zip(weight, credit, strict=True)) / sum(weight)
     new = [value for word, value in zip(facts, credit, strict=True) if word not in said.asked]
@@ -276,17 +281,16 @@ def _meet(said: Answer, alternative: str) -> tuple[dict[str, float], Match] | No
     missing = tuple(word for word, value in zip(facts, credit, strict=True) if value == 0)
     places = [place for place in position if place >= 0]
     length = math.log1p(len(said.words))
-    phrase = float(_has_phrase(said, words, facts))
     features = {
         "new_words_found": sum(new) / len(new) if new else 1.0,
         "none_found": float(found == 0),
         "last_word_found": credit[-1],
-        "phrase_found": phrase,
+        "phrase_found": float(phrase),
         "all_in_question": float(not new),
         "numbers_missing": sum(value < 1 for value in numbers) / len(numbers) if numbers else 0.0,
         "precision": min(1.0, sum(credit) / said.new_words),
         "length": length,
-        "phrase_found_x_length": phrase * length,
+        "phrase_found_x_length": float(phrase) * length,
     }
     return features, Match(
         features=(),

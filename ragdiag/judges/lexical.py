@@ -36,6 +36,8 @@ MAX_SCORED_WORDS = 6
 LONG_CORRECT = 0.8
 LONG_INCORRECT = 0.1
 LONG_LEANING = 0.5
+#: Questions and answers are read up to here; chunks up to ``words.MAX_CHARS`` together.
+MAX_ANSWER_CHARS = 20_000
 #: A quoted sentence is shown up to so many characters, a list up to so many items.
 QUOTE_CHARS = 300
 MAX_LISTED = 6
@@ -121,6 +123,7 @@ class LexicalJudge(Judge):
         context: Sequence[RetrievedChunk],
     ) -> JudgeResult:
         """Screen one answer; see :meth:`Judge.evaluate <ragdiag.judges.base.Judge.evaluate>`."""
+        query, generated_answer = query[:MAX_ANSWER_CHARS], generated_answer[:MAX_ANSWER_CHARS]
         met = self._match(query, expected_answer, generated_answer)
         found = support(query, generated_answer, [chunk.text for chunk in context])
         correct = screen_correctness(
@@ -158,6 +161,7 @@ class LexicalJudge(Judge):
         context: Sequence[RetrievedChunk],
     ) -> LexicalScores:
         """Return the two scores, without the pre-checks and without the evidence."""
+        query, generated_answer = query[:MAX_ANSWER_CHARS], generated_answer[:MAX_ANSWER_CHARS]
         met = self._match(query, expected_answer, generated_answer)
         texts = [chunk.text for chunk in context]
         found = support(query, generated_answer, texts, evidence=False)
@@ -169,7 +173,7 @@ class LexicalJudge(Judge):
     def _match(self, query: str, expected: str | None, answer: str) -> Match | None:
         if expected is None:
             return None
-        return match(query, alternatives(expected, self.separators), answer)
+        return match(query, alternatives(expected[:MAX_ANSWER_CHARS], self.separators), answer)
 
 
 def screen_correctness(

@@ -261,7 +261,7 @@ def _worded(raw: list[tuple[str, int]], position: int) -> tuple[int, int]:
             last = 1
         elif last == 10 and token in _ORDINALS and _ORDINALS[token] < 10:  # twenty-first
             return total + current + _ORDINALS[token], position + 1
-        elif token == "hundred" and last < 100:  # noqa: S105 - a word
+        elif token == "hundred" and 0 < current < 100:  # noqa: S105 - a word
             current *= 100
             last = 100
         elif token in _SCALES and token != "hundred" and current:  # noqa: S105
