@@ -6,6 +6,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that does many things at once must not make a test fail; what fails in CI must fail
+# again when it is looked at.
+settings.register_profile(
+    "ragdiag",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("ragdiag")
 
 REPOSITORY = Path(__file__).parents[1]
 
