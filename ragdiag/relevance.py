@@ -36,6 +36,9 @@ BLOCK = 1 << 15
 #: Fingerprints are below this, so that a 64-bit word can hold the set of a query's.
 FINGERPRINTS = 64
 
+#: Odd factors, so that ids that differ in few digits spread over the fingerprints.
+MIXING = (11, 37)
+
 #: Arrow types that are text too: of a column of nothing, and one that older Arrow does not know.
 ALSO_TEXT = ("null", "string_view")
 
@@ -217,9 +220,10 @@ def _chunk_fingerprints(ids: pa.Array) -> NDArray[np.uint8]:
         middle = (begin + end) >> 1
         late = (middle + end) >> 1
         mixed = text.take(end - 1, mode="clip")
-        mixed += 11 * text.take(late, mode="clip")
-        mixed += 37 * text.take(middle, mode="clip")
+        mixed += MIXING[0] * text.take(late, mode="clip")
+        mixed += MIXING[1] * text.take(middle, mode="clip")
         mixed %= FINGERPRINTS
+        # An empty id has no bytes: those read were its neighbour's.
         mixed[begin == end] = 0
         fingerprints[start : start + BLOCK] = mixed
     return fingerprints

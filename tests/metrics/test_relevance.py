@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 
@@ -226,6 +227,13 @@ def test_missing_ids_match_nothing():
     assert ranks.n_unknown_retrieved == 1
 
 
+def test_a_missing_label_is_not_that_of_another_query():
+    qrels = pd.DataFrame({"query_id": ["p", "p", "q"], "chunk_id": [None, "a", None]})
+    retrieved = retrieved_of([("p", "a", 1), ("q", "a", 1)])
+    ranks = relevant_ranks(pd.Series(["p", "q"]), qrels, retrieved)
+    assert ranks.pair_rank.tolist() == [0, 1, 0]
+
+
 def test_a_pair_labelled_twice_counts_once_with_its_first_grade():
     qrels = qrels_of([("q", "b", 1), ("q", "a", 2), ("q", "a", 0)])
     ranks = relevant_ranks(pd.Series(["q"]), qrels, retrieved_of([("q", "a", 4)]))
@@ -265,6 +273,31 @@ RETRIEVED = retrieved_of([("q", "a", 1), ("q", "b", 2)])
 def test_what_cannot_be_right_is_refused(queries, qrels, retrieved, message):
     with pytest.raises(RunError, match=message):
         relevant_ranks(pd.Series(queries, dtype=object), qrels, retrieved)
+
+
+def test_memory_stays_below_four_times_the_tables():
+    n_queries, depth = 3_000, 50
+    queries = np.array([f"query-{number}" for number in range(n_queries)])
+    chunks = np.array([f"chunk-{number}" for number in range(n_queries)])
+    retrieved = pd.DataFrame(
+        {
+            "query_id": pd.Series(np.repeat(queries, depth), dtype="string[pyarrow]"),
+            "chunk_id": pd.Series(np.tile(chunks, depth), dtype="string[pyarrow]"),
+            "rank": np.tile(np.arange(1, depth + 1), n_queries),
+        }
+    )
+    qrels = retrieved.iloc[::20]
+    pool, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    tracemalloc.start()
+    try:
+        relevant_ranks(pd.Series(queries), qrels, retrieved)
+        needed = tracemalloc.get_traced_memory()[1] + counted.max_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(pool)
+    tables = sum(table.memory_usage(deep=True).sum() for table in (qrels, retrieved))
+    assert needed + tables < 4 * tables
 
 
 def test_query_positions():
