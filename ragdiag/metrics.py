@@ -227,6 +227,11 @@ def precision_at_k(
     float
         In [0, 1]; 0.0 when nothing was retrieved, NaN when no chunk is labelled relevant.
 
+    Raises
+    ------
+    SettingsError
+        One text is given where several ids or chunks are needed, or the denominator is unknown.
+
     Examples
     --------
     >>> precision_at_k(["a", "b"], ["x", "a", "y", "b"], k=3)
