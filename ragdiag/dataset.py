@@ -24,6 +24,9 @@ from ragdiag.validation import CheckedDataset, QueryTypes, RawDataset, check, co
 
 __all__ = ["DatasetSummary", "GoldenDataset", "load_dataset", "validate_dataset"]
 
+#: The questions of an AutoRAG folder.
+AUTORAG_QUESTIONS = "qa.parquet"
+
 
 class GoldenDataset:
     """Questions with their expected answers and labelled chunks; immutable.
@@ -386,6 +389,8 @@ def load_dataset(
     BEIR folder     ``queries.jsonl``, ``corpus.jsonl[.gz]``, ``qrels/*.tsv``;
                     ``metadata.answer`` is the expected answer; ``metadata.type`` is the query
                     type where `query_types` declares any or where all its values are standard
+    other tools     LlamaIndex's ``EmbeddingQAFinetuneDataset``, AutoRAG's ``qa.parquet`` or its
+                    folder, datasets of ragas, goldens of deepeval
     ==============  ==============================================================================
 
     Text formats may also end in ``.gz``. All are UTF-8. Fields that have no meaning here become
@@ -428,12 +433,17 @@ def load_dataset(
     ragdiag.errors.DatasetLoadError: no/such/file.json: there is no such file
     """
     path = Path(path).expanduser()
+    if path.is_dir() and split is None and (path / AUTORAG_QUESTIONS).is_file():
+        path = path / AUTORAG_QUESTIONS
     if path.is_dir():
         raw = read_beir(path, max_bytes=max_bytes, split=split, query_types=query_types)
     elif split is not None:
         raise DatasetLoadError(f"{path}: split={split!r} is for BEIR folders, and this is a file")
     else:
-        raw = read(path, max_bytes=max_bytes, cells=dict(rename or {}))
+        from ragdiag.interop import datasets
+
+        foreign = None if rename else datasets.raw_dataset(path, max_bytes=max_bytes)
+        raw = foreign or read(path, max_bytes=max_bytes, cells=dict(rename or {}))
     raw.strict = raw.strict if strict is None else strict
     return GoldenDataset._of(check(raw, query_types=query_types, rename=rename))
 

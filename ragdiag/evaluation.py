@@ -12,8 +12,9 @@ from ragdiag import harness
 from ragdiag.comparison import Comparison
 from ragdiag.dataset import GoldenDataset, load_dataset
 from ragdiag.diagnosis import RuleBook
-from ragdiag.errors import ComparisonError, EvaluationInterrupted, RunError
+from ragdiag.errors import ComparisonError, EvaluationInterrupted
 from ragdiag.recording import Run, load_run
+from ragdiag.relabelling import relabelled
 from ragdiag.results import Results, load_results
 from ragdiag.saving import INFO_KEY
 from ragdiag.schema import Settings
@@ -147,7 +148,7 @@ def _dataset(given: GoldenDataset | pd.DataFrame | PathLike) -> GoldenDataset:
 
 
 def diagnose(
-    run: Run | Results | PathLike,
+    run: Run | Results | pd.DataFrame | PathLike,
     dataset: GoldenDataset | pd.DataFrame | PathLike | None = None,
     *,
     k: int = 5,
@@ -160,11 +161,12 @@ def diagnose(
 
     Parameters
     ----------
-    run : Run, Results or path
-        What happened.
+    run : Run, Results, DataFrame or path
+        What happened: a frame as :meth:`Run.from_frame <ragdiag.recording.Run.from_frame>` takes
+        it, or any file that :func:`ragdiag.load_run` reads, those of other tools included.
     dataset : GoldenDataset, DataFrame or path, optional
         Whose questions and labels to use instead of those recorded with the run, joined on query
-        id.
+        id; what another tool recorded also on the text of the question.
     k, rank_threshold, latency_threshold_ms, precision_denominator, rules
         As in :func:`evaluate`.
     """
@@ -176,35 +178,13 @@ def diagnose(
     )
     if isinstance(run, Results):
         recorded = run.run
+    elif isinstance(run, pd.DataFrame):
+        recorded = Run.from_frame(run)
     else:
         recorded = run if isinstance(run, Run) else load_run(run)
     if dataset is not None:
-        recorded = _relabelled(recorded, _dataset(dataset))
+        recorded = relabelled(recorded, _dataset(dataset))
     return Results(recorded, settings, rules)
-
-
-def _relabelled(run: Run, dataset: GoldenDataset) -> Run:
-    """Return `run` with the questions and labels of `dataset`."""
-    ids = dataset.frame["query_id"]
-    foreign = run.outcomes.loc[~run.outcomes["query_id"].isin(ids), "query_id"]
-    if len(foreign):
-        raise RunError(
-            f"the run holds {len(foreign)} queries that dataset {dataset.name!r} does not have, "
-            f"the first is {foreign.iloc[0]!r}; take the dataset it was recorded on, or "
-            "run.subset(query_ids) first"
-        )
-    return Run(
-        dataset.frame,
-        dataset.qrels,
-        run.retrieved,
-        run.outcomes,
-        run.verdicts,
-        pipeline_name=run.pipeline_name,
-        pipeline_version=run.pipeline_version,
-        dataset_name=dataset.name,
-        dataset_version=dataset.version,
-        info=run.info,
-    )
 
 
 def compare(

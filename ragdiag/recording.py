@@ -158,6 +158,26 @@ class Run:
             info=info,
         )
 
+    def rename_queries(self, names: Mapping[str, str]) -> Run:
+        """Return the run with other query ids, old to new; ids that are not named stay."""
+        info = {
+            key: {names.get(name, name): of for name, of in value.items()}
+            if key in _PER_QUERY
+            else value
+            for key, value in self.info.items()
+        }
+        return Run(
+            *(
+                table.assign(query_id=table["query_id"].map(lambda each: names.get(each, each)))
+                for table in self._tables()
+            ),
+            pipeline_name=self.pipeline_name,
+            pipeline_version=self.pipeline_version,
+            dataset_name=self.dataset_name,
+            dataset_version=self.dataset_version,
+            info=info,
+        )
+
     def _tables(self) -> tuple[pd.DataFrame, ...]:
         return self._queries, self._qrels, self._retrieved, self._outcomes, self._verdicts
 
@@ -201,6 +221,12 @@ class Run:
         from ragdiag.interop import run_from_frame
 
         return run_from_frame(frame, columns, **options)
+
+    def judge(self, judge: Any, **options: Any) -> Run:
+        """Return the run with a judge's verdicts, see :func:`ragdiag.judging.judged`."""
+        from ragdiag.judging import judged
+
+        return judged(self, judge, **options)
 
     def to_trec(self, folder: str | Path) -> Path:
         """Write run and qrels for trec_eval, see :func:`ragdiag.interop.trec.to_trec`."""
@@ -314,9 +340,7 @@ def _rows(table: pd.DataFrame, spec: Mapping[str, Any]) -> Iterator[Record]:
         }
 
 
-def load_run(
-    path: str | Path, format: str = "auto", *, pipeline: str | int | None = None
-) -> Run:
+def load_run(path: str | Path, format: str = "auto", *, pipeline: str | int | None = None) -> Run:
     """Return a run: saved, in a store so far, or recorded by another tool.
 
     A query of a store whose pipeline had not finished is among the queries but has no outcome.

@@ -395,27 +395,26 @@ class Results(Swept):
         return None
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str | None:
-        """Write :attr:`frame` as a JSON array of rows, or return the text without a path.
-
-        Raises
-        ------
-        ExportError
-            The file cannot be written.
-        """
+        """Write :attr:`frame` as a JSON array of rows, or return the text without a path."""
         if path is None:
             return export.json_text(self._frame)
         export.write_json(self._frame, path)
         return None
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write :attr:`frame` as Parquet.
-
-        Raises
-        ------
-        ExportError
-            The file cannot be written.
-        """
+        """Write :attr:`frame` as Parquet."""
         export.write_parquet(self._frame, path)
+
+    def to_mlflow(self, *, run_name: str | None = None) -> str:
+        """Log to MLflow, see :func:`ragdiag.interop.mlflow_log.to_mlflow`."""
+        from ragdiag.interop import mlflow_log
+
+        return mlflow_log.to_mlflow(self, run_name=run_name)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        from ragdiag.interop import arrow
+
+        return arrow.stream(self._frame, requested_schema)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write evidence and settings to one file; :func:`load_results` gives the results back.

@@ -58,6 +58,7 @@ def run_from_frame(
             "the frame needs a column 'query_id' or 'query'; its columns are "
             f"{list(map(str, frame.columns))}; columns={{yours: ours}} renames"
         )
+    made = "query_id" not in frame
     frame = _with_ids(frame)
     tables = _long(frame) if "chunk_id" in frame or "text" in frame else _wide(frame)
     if qrels is not None:
@@ -68,6 +69,7 @@ def run_from_frame(
         pipeline_version=pipeline_version,
         dataset_name=dataset_name,
         dataset_version=dataset_version,
+        info={"query_ids_made_from_text": True} if made else None,
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, Literal, cast
 
 from ragdiag.cells import shown
 from ragdiag.errors import RunFormatError
@@ -34,6 +34,9 @@ MAX_LINE = 256 * 2**20
 
 #: So many objects of a file are looked at to tell what it is.
 SAMPLE = 20
+
+#: How a packed file begins.
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -98,20 +101,26 @@ class Source:
             return "document"
         return "lines"
 
+    def begins_with(self, *words: str) -> bool:
+        """Return whether one of some words is in the first 64 kB."""
+        return any(word.encode() in self._start() for word in words)
+
     def _start(self) -> bytes:
         with self._open() as stream:
             return stream.read(2**16)
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> _Guarded:
         if not self.path.is_file():
             raise RunFormatError(f"{self.path}: this is not a regular file")
         try:
             raw = self.path.open("rb")
         except OSError as error:
             raise RunFormatError(f"{self.path}: cannot be read: {error.strerror}") from error
-        packed = raw.read(2) == b"\x1f\x8b"
+        if raw.read(2) == GZIP:
+            raw.close()
+            return _Guarded(self.path, gzip.open(self.path))
         raw.seek(0)
-        return _Guarded(self.path, gzip.open(raw) if packed else raw)  # type: ignore[return-value]
+        return _Guarded(self.path, raw)
 
     # Lines
 

@@ -138,7 +138,8 @@ def read_qrels(path: Path, lost: list[tuple[str, str]]) -> pd.DataFrame:
     header = tabbed & (table["line"] == 1).to_numpy()
     _lose(lost, path, table["line"][~good & ~header], "its grade is not a whole number")
     found = table.loc[good, ["query_id", "chunk_id"]].assign(grade=grade[good].astype("int64"))
-    return found.drop_duplicates(["query_id", "chunk_id"]).reset_index(drop=True)
+    labels: pd.DataFrame = found.drop_duplicates(["query_id", "chunk_id"])
+    return labels.reset_index(drop=True)
 
 
 def _words(path: Path, columns: tuple[str, ...], lost: list[tuple[str, str]]) -> pd.DataFrame:
