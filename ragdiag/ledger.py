@@ -10,15 +10,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
 from ragdiag.codec import decode, decode_column, decode_dtype
 from ragdiag.journal import Record
-from ragdiag.tables import OUTCOMES, QRELS, QUERIES, RETRIEVED, VERDICTS, empty_table
+from ragdiag.tables import (
+    MEASURE,
+    OUTCOMES,
+    QRELS,
+    QUERIES,
+    RETRIEVED,
+    TEXT,
+    VERDICTS,
+    empty_table,
+)
 
 __all__ = ["PROVENANCE", "Ledger", "judge_key", "reply_error"]
 
@@ -51,6 +61,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self.header: Record = {}
+        #: What the pipeline does: retrieval, retrieval and generation, or answer.
+        self.stages: list[str] = ["retrieval"]
         self.queries: dict[str, Record] = {}
         self.qrels: list[Record] = []
         self.rows: dict[str, list[Record]] = {kind: [] for kind in _ROWS}
@@ -93,6 +105,7 @@ class Ledger:
             self.judge = record
         elif kind == "header":
             self.header, self.queries, self.qrels = record, {}, []
+            self.stages = list(record.get("pipeline", {}).get("stages") or ["retrieval"])
             identity = decode(record.get("info", {})).get("judge")
             self._saved_judge = "" if identity is None else judge_key(identity)
 
@@ -122,11 +135,6 @@ class Ledger:
             done.discard(query_id)
 
     # What is done ---------------------------------------------------------------------------
-
-    @property
-    def stages(self) -> list[str]:
-        """The stages of the pipeline: retrieval, retrieval and generation, or answer."""
-        return list(self.header.get("pipeline", {}).get("stages") or ["retrieval"])
 
     def finished(self, query_id: str) -> bool:
         """Whether the pipeline's work on a query is complete."""
@@ -218,9 +226,12 @@ class Ledger:
                 for grouped in (retrieved, outcomes, verdicts)
             ]
         flat = [list(chain.from_iterable(groups)) for groups in rows]
-        names = list(RETRIEVED)[1:]
+        # An event's chunks are in the order of their ranks; a saved row has its own rank.
+        names = list(RETRIEVED)[2:]
         chunks = [
-            (row["query_id"], *map(chunk.get, names)) for row in flat[0] for chunk in row["chunks"]
+            (row["query_id"], chunk.get("rank", rank), *map(chunk.get, names))
+            for row in flat[0]
+            for rank, chunk in enumerate(row["chunks"], 1)
         ]
         return (
             _table(chunks, RETRIEVED),
@@ -252,8 +263,7 @@ class Ledger:
             if "answer" in record:
                 outcome["answer"] = record["answer"]
             if "chunks" in record:
-                chunks = [{"rank": at, **c} for at, c in enumerate(record["chunks"], 1)]
-                retrieved[query_id] = [{"query_id": query_id, "chunks": chunks}]
+                retrieved[query_id] = [record]
         if error is not None:
             outcome |= {"status": "failed", "error": f"{error['stage']} failed: {error['error']}"}
             outcome.pop("answer", None)
@@ -348,9 +358,17 @@ def _table(rows: Iterable[Iterable[Any]], spec: Mapping[str, Any]) -> pd.DataFra
         return empty_table(spec)
     return pd.DataFrame(
         {
-            name: pd.Series(
-                [decode(cell) if type(cell) is dict else cell for cell in column], dtype=dtype
-            )
-            for (name, dtype), column in zip(spec.items(), columns, strict=True)
+            name: _column(cells, dtype)
+            for (name, dtype), cells in zip(spec.items(), columns, strict=True)
         }
     )
+
+
+def _column(cells: Sequence[Any], dtype: Any) -> pd.Series:
+    if dtype == TEXT:
+        # Straight through Arrow: pandas would look at each text twice.
+        return pd.Series(pd.array(pa.array(cells, pa.large_string()), dtype=dtype))
+    if dtype == MEASURE:
+        cells = [decode(cell) if type(cell) is dict else cell for cell in cells]
+    column: pd.Series = pd.Series(cells, dtype=dtype)
+    return column

@@ -124,6 +124,7 @@ class Session:
                 self._hand_out(executor, workers, judges, judge_workers)
                 self._take_in()
                 self._progress.update(self._counts)
+            self._store.flush()
             state = "done"
         except KeyboardInterrupt:
             state = "interrupted"

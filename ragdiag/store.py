@@ -165,6 +165,17 @@ class Store:
             with self._lock:
                 self.ledger.apply(record)
 
+    def flush(self) -> None:
+        """Wait until everything that was written is on the disk.
+
+        Raises
+        ------
+        ExportError
+            The disk does not take it.
+        """
+        if self._journal is not None:
+            self._journal.flush()
+
     def run(self) -> Run:
         """Return what there is so far."""
         with self._lock:

@@ -276,10 +276,10 @@ def test_records_and_keys_of_the_future_are_passed_over(same: Any, tmp_path: Pat
     with pytest.raises(RunFormatError, match="unknown format 'xml'"):
         load_run(path, format="xml")
     with pytest.raises(RunFormatError, match="cannot be read"):
-        load_run(tmp_path / "absent.jsonl")
+        load_run(tmp_path / "absent.jsonl", format="ragdiag")
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(RunFormatError, match="the file is empty"):
-        load_run(tmp_path / "empty.jsonl")
+        load_run(tmp_path / "empty.jsonl", format="ragdiag")
 
 
 def test_json_for_people_is_strict() -> None:

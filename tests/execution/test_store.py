@@ -292,7 +292,7 @@ def test_another_file_is_never_written_to(
         run(recorder(), dataset, path)
     assert path.read_bytes() == content
     with pytest.raises(RunFormatError, match=message):
-        load_run(path)
+        load_run(path, format="ragdiag")
 
 
 def test_files_are_for_their_owner_alone(recorder: Any, dataset: Any, store: Path) -> None:
@@ -360,6 +360,21 @@ def test_a_failing_disk_at_the_beginning(
     with pytest.raises(ExportError, match="Input/output error"):
         run(recorder(), dataset, store)
     assert list(store.parent.iterdir()) == []
+
+
+def test_a_disk_that_fails_in_the_middle_is_told(
+    recorder: Any, dataset: Any, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fsync(handle: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def retrieve(query: str) -> Any:
+        if query == "query 3":
+            monkeypatch.setattr(journal.os, "fsync", fsync)
+        return []
+
+    with pytest.raises(ExportError, match=r"x.jsonl: cannot be written: Input/output error"):
+        run(as_pipeline(retrieve=retrieve), dataset, store)
 
 
 def test_a_file_system_without_sync_is_good_enough(
