@@ -169,8 +169,8 @@ def deeper_k(smallest_k: npt.ArrayLike, k: int) -> tuple[int, int, int] | None:
 
     Examples
     --------
-    >>> deeper_k([2, 7, 9, 9, 30, float("inf")], k=5)
-    (9, 3, 5)
+    >>> deeper_k([2, 7, 8, 9, 9, 30, float("inf")], k=5)
+    (9, 4, 6)
     """
     needed = np.asarray(smallest_k, dtype=np.float64)
     incomplete = needed[needed > k]
