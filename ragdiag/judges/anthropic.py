@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 from ragdiag.errors import (
     JudgeParseError,
@@ -43,7 +43,7 @@ class AnthropicJudge(ModelJudge):
     'anthropic:claude-haiku-4-5'
     """
 
-    provider: ClassVar[str] = "anthropic"
+    provider = "anthropic"
 
     def __init__(
         self,

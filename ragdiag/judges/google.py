@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 from ragdiag.errors import (
     JudgeParseError,
@@ -56,7 +56,7 @@ class GeminiJudge(ModelJudge):
     'generativelanguage.googleapis.com'
     """
 
-    provider: ClassVar[str] = "google"
+    provider = "google"
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ragdiag.judges.prechecks import claims_nothing
 from ragdiag.judges.words import (
     FRAME_WORDS,
     MAX_CHARS,
@@ -144,7 +145,10 @@ def support(query: str, answer: str, chunks: Sequence[str], *, evidence: bool = 
     times, known_times = _times(answer), _times(joined)
     numbers = _absent_numbers(answer, said, known | asked, known_times)
     conflicts = _conflicts(answer, denied)
-    own_voice = not _OWN_VOICE.isdisjoint(said) and _OWN_VOICE.isdisjoint(known)
+    own_voice = _OWN_VOICE.isdisjoint(known) and any(
+        not _OWN_VOICE.isdisjoint(tokens(sentence)) and not claims_nothing(sentence)
+        for sentence in sentences(answer)
+    )
     features = (
         absent,
         distinct_absent,

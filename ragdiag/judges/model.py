@@ -10,7 +10,7 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
@@ -72,7 +72,8 @@ class ModelJudge(Judge):
         Whether :meth:`prepare` asks one tiny question to see that schemas are enforced.
     """
 
-    provider: ClassVar[str]
+    #: What stands before the model in the judge's name.
+    provider: str
 
     def __init__(
         self,

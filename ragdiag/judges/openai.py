@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -58,6 +58,8 @@ class OpenAIJudge(ModelJudge):
         Seconds to wait for a reply.
     key_variable : str
         The environment variable that holds the key.
+    provider : str
+        What tables call the server's side of the name, ``ollama`` for instance.
     **options
         `retries`, `backoff`, `max_tokens`, `cache`, `probe`: see
         :class:`~ragdiag.judges.model.ModelJudge`.
@@ -74,8 +76,6 @@ class OpenAIJudge(ModelJudge):
     ('openai:llama3.2', 'localhost')
     """
 
-    provider: ClassVar[str] = "openai"
-
     def __init__(
         self,
         model: str = "gpt-4o-mini",
@@ -85,9 +85,11 @@ class OpenAIJudge(ModelJudge):
         timeout: float = 30.0,
         *,
         key_variable: str = "OPENAI_API_KEY",
+        provider: str = "openai",
         **options: Any,
     ) -> None:
         super().__init__(model, api_key=api_key, timeout=timeout, **options)
+        self.provider = provider
         self._key_variable = key_variable
         given = str(client.base_url) if client is not None else base_url
         self._base_url = given or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL

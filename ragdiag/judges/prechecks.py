@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ragdiag.judges.words import content, fold, listed, sentences, squeeze, tokens
 
-__all__ = ["Precheck", "declines", "hedges", "precheck"]
+__all__ = ["Precheck", "claims_nothing", "declines", "hedges", "precheck"]
 
 #: What a model says instead of an answer; looked for in folded text, a sentence at a time.
 _DECLINING = listed(
@@ -130,6 +130,18 @@ def _echoes(said: list[str], asked: list[str]) -> bool:
         and _ECHO_FRAME.issuperset(said[:start] + said[start + len(asked) :])
         for start in range(spare + 1)
     )
+
+
+def claims_nothing(sentence: str) -> bool:
+    """Tell whether a sentence is a refusal or a courtesy ("I'd be happy to help").
+
+    Examples
+    --------
+    >>> claims_nothing("I'm happy to help!"), claims_nothing("I love crayons.")
+    (True, False)
+    """
+    folded = squeeze(fold(sentence))
+    return any(phrase in folded for phrase in (*_DECLINING, *_COURTESY))
 
 
 def declines(answer: str) -> bool:

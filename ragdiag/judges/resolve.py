@@ -21,23 +21,31 @@ class _Provider(NamedTuple):
 PROVIDERS: dict[str, _Provider] = {
     "openai": _Provider("openai", "OpenAIJudge", {}),
     "ollama": _Provider(
-        "openai", "OpenAIJudge", {"base_url": "http://localhost:11434/v1", "api_key": "ollama"}
+        "openai", "OpenAIJudge", {"base_url": "http://localhost:11434/v1", "provider": "ollama"}
     ),
     "vllm": _Provider(
-        "openai", "OpenAIJudge", {"base_url": "http://localhost:8000/v1", "api_key": "vllm"}
+        "openai", "OpenAIJudge", {"base_url": "http://localhost:8000/v1", "provider": "vllm"}
     ),
     "llamacpp": _Provider(
-        "openai", "OpenAIJudge", {"base_url": "http://localhost:8080/v1", "api_key": "llamacpp"}
+        "openai", "OpenAIJudge", {"base_url": "http://localhost:8080/v1", "provider": "llamacpp"}
     ),
     "groq": _Provider(
         "openai",
         "OpenAIJudge",
-        {"base_url": "https://api.groq.com/openai/v1", "key_variable": "GROQ_API_KEY"},
+        {
+            "base_url": "https://api.groq.com/openai/v1",
+            "key_variable": "GROQ_API_KEY",
+            "provider": "groq",
+        },
     ),
     "mistral": _Provider(
         "openai",
         "OpenAIJudge",
-        {"base_url": "https://api.mistral.ai/v1", "key_variable": "MISTRAL_API_KEY"},
+        {
+            "base_url": "https://api.mistral.ai/v1",
+            "key_variable": "MISTRAL_API_KEY",
+            "provider": "mistral",
+        },
     ),
     "anthropic": _Provider("anthropic", "AnthropicJudge", {}),
     "google": _Provider("google", "GeminiJudge", {}),
@@ -81,20 +89,25 @@ def resolve_judge(spec: Judge | str | None, **options: Any) -> Judge | None:
                 f"since the judge was given as an object ({type(spec).__name__})"
             )
         return spec
-    name, colon, model = spec.strip().partition(":")
+    name, colon, model = (part.strip() for part in spec.partition(":"))
     if name.casefold() == "lexical" and not colon:
-        from ragdiag.judges.lexical import LexicalJudge
-
-        return LexicalJudge(**options)
+        return _made(spec, _Provider("lexical", "LexicalJudge", {}), options)
     provider = PROVIDERS.get(name.casefold())
-    if provider is None or (colon and not model.strip()):
+    if provider is None or (colon and not model):
         raise SettingsError(f"unknown judge {spec!r}; {_KNOWN}")
-    made = getattr(import_module(f"ragdiag.judges.{provider.module}"), provider.judge)
     if model:
-        options["model"] = model.strip()
+        options["model"] = model
     elif provider.options:
         raise SettingsError(f"judge {spec!r} names no model; write {name}:MODEL")
-    judge: Judge = made(**{**provider.options, **options})
+    return _made(spec, provider, options)
+
+
+def _made(spec: str, provider: _Provider, options: dict[str, Any]) -> Judge:
+    make = getattr(import_module(f"ragdiag.judges.{provider.module}"), provider.judge)
+    try:
+        judge: Judge = make(**{**provider.options, **options})
+    except TypeError as error:  # an option that this judge does not have
+        raise SettingsError(f"judge {spec!r} does not take these options: {error}") from None
     return judge
 
 

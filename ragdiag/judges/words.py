@@ -150,7 +150,7 @@ _SAME = {
 
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+|[%$€£&]")
 _DOTTED = re.compile(r"\b(?:[a-z]\.){2,12}")
-_POSSESSIVE = re.compile(r"'s?\b")
+_POSSESSIVE = re.compile(r"'s\b|(?<=\bo)'(?=[a-z])")
 _SENTENCE_END = re.compile(r"[.!?。！？]+[\"')\]]*\s+|\n+")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:s)?")
 
