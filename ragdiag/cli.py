@@ -73,6 +73,7 @@ Denominator = Annotated[
         "--precision-denominator", help="'retrieved' divides by min(k, retrieved), 'k' by k."
     ),
 ]
+Minimum = Annotated[float | None, typer.Option(min=0.0, max=1.0, help="The mean must reach it.")]
 JudgeName = Annotated[
     str | None,
     typer.Option("--judge", "-j", help="'lexical' (offline), 'openai', 'ollama', ..."),
@@ -288,6 +289,82 @@ def diagnose(
     )
     show_causes(Sheet(), results.report())
     _write(results, output=output, csv=csv, html=html, markdown=markdown)
+
+
+@app.command()
+@_friendly
+def gate(
+    baseline: Annotated[str, typer.Argument(help="The stored run to hold against.")],
+    candidate: Annotated[str, typer.Argument(help="The stored run that may replace it.")],
+    max_regressed: Annotated[int | None, typer.Option(help="Queries that may regress.")] = None,
+    max_failed: Annotated[int | None, typer.Option(help="Queries that may fail to run.")] = None,
+    min_recall: Minimum = None,
+    min_mrr: Minimum = None,
+    min_groundedness: Minimum = None,
+    min_correctness: Minimum = None,
+    min_pass_rate: Minimum = None,
+    max_p95_ms: Annotated[float | None, typer.Option("--max-p95-ms", help="Retrieval p95.")] = None,
+    max_drop: Annotated[float | None, typer.Option(help="Largest drop of a primary mean.")] = None,
+    no_new: Annotated[
+        list[str] | None, typer.Option(help="A category no further query may fall into; repeat.")
+    ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option(help="Pass although evidence for a threshold is missing.")
+    ] = False,
+    alpha: Annotated[float, typer.Option(help="Level of the test for proven harm.")] = 0.05,
+    k: K = 5,
+    rank_threshold: RankThreshold = 3,
+    latency_threshold_ms: LatencyThreshold = 1000.0,
+    precision_denominator: Denominator = "retrieved",
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML.")] = None,
+    markdown: Markdown = None,
+) -> None:
+    """Decide whether a candidate may replace the baseline: exit code 3 when it may not.
+
+    Without thresholds the gate fails where a primary measure is proven worse.
+    """
+    _check_writable(junit, markdown)
+    comparison = ragdiag.compare(
+        baseline,
+        candidate,
+        **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
+    )
+    thresholds = {
+        "max_regressed": max_regressed,
+        "max_failed": max_failed,
+        "min_recall": min_recall,
+        "min_mrr": min_mrr,
+        "min_groundedness": min_groundedness,
+        "min_correctness": min_correctness,
+        "min_pass_rate": min_pass_rate,
+        "max_p95_ms": max_p95_ms,
+        "max_drop": max_drop,
+        "no_new": tuple(no_new or ()),
+        "allow_missing": allow_missing,
+    }
+    given = {name: value for name, value in thresholds.items() if value not in (None, (), False)}
+    result = comparison.gate(alpha=alpha, **given)
+    typer.echo("\n".join(clean(line) for line in str(result).splitlines()))
+    if junit is not None:
+        result.to_junit(junit)
+    if markdown is not None:
+        result.to_markdown(markdown)
+    result.append_step_summary()
+    if not result.passed:
+        raise typer.Exit(GATE_FAILED)
+
+
+@app.command()
+@_friendly
+def dashboard(
+    runs: Annotated[list[Path], typer.Argument(help="Stored runs; the first is the baseline.")],
+    port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 8866,
+    browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
+) -> None:
+    """Show stored runs as a web page on this machine (needs the extra 'dashboard')."""
+    from ragdiag.dashboard import serve
+
+    raise typer.Exit(serve(runs, port=port, browser=browser))
 
 
 def _load(path: Path, query_types: str | None) -> GoldenDataset:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from ragdiag import export
 from ragdiag.errors import ComparisonError, QueryNotFoundError
 from ragdiag.joining import join, tell_apart
 from ragdiag.outcomes import OUTCOMES_IN_ORDER, Outcome
@@ -365,6 +366,13 @@ class Comparison(Proven, PublishedFields):
         from ragdiag.display import explorer
 
         return explorer.explore(self)
+
+    def to_csv(self, path: str | Path | None = None, *, safe: bool = True) -> str | None:
+        """Write :attr:`outcomes` as CSV, or return the text; see :meth:`Results.to_csv`."""
+        if path is None:
+            return export.csv_text(self.outcomes, safe=safe)
+        export.write_csv(self.outcomes, path, safe=safe)
+        return None
 
     def to_html(self, path: str | Path) -> None:
         """Write a report of one file that a browser opens."""

@@ -218,3 +218,56 @@ def test_an_interrupt_exits_with_130_and_keeps_what_was_done(tmp_path):
     assert "interrupted" in done.stderr
     assert "Traceback" not in done.stderr
     assert store.exists()
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = tmp_path_factory.mktemp("runs")
+    paths = [str(folder / f"{name}.jsonl") for name in ("dense", "hybrid")]
+    for pipeline, store in zip((DENSE, HYBRID), paths, strict=True):
+        ragdiag_command("run", "-p", pipeline, *DEMO, "--store", store)
+    return paths
+
+
+def test_a_gate_that_passes(stores, tmp_path, monkeypatch):
+    summary, junit, note = (tmp_path / name for name in ("summary.md", "junit.xml", "note.md"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    printed = ragdiag_command(
+        *("gate", *stores, "--max-regressed", "0", "--min-recall", "0.9"),
+        *("--junit", str(junit), "--markdown", str(note)),
+    )
+    assert "Gate passed" in printed
+    assert "<testsuite" in junit.read_text("utf-8")
+    assert "Gate passed" in note.read_text("utf-8")
+    assert "Gate passed" in summary.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "reason"),
+    [
+        (["--max-regressed", "1"], "max_regressed"),
+        (["--min-recall", "0.9"], "min_recall"),
+        (["--no-new", "INSUFFICIENT_CONTEXT"], "no_new"),
+        (["--min-groundedness", "0.5"], "min_groundedness"),
+    ],
+)
+def test_a_gate_that_fails_exits_with_3_and_says_why(stores, thresholds, reason):
+    printed = ragdiag_command("gate", stores[1], stores[0], *thresholds, expect=3)
+    assert "Gate failed" in printed
+    assert reason in printed
+
+
+def test_a_gate_passes_on_missing_evidence_only_when_told_to(stores):
+    ragdiag_command("gate", *stores, "--min-groundedness", "0.5", expect=3)
+    ragdiag_command("gate", *stores, "--min-groundedness", "0.5", "--allow-missing")
+
+
+def test_the_dashboard_refuses_a_run_it_cannot_read(tmp_path):
+    printed = ragdiag_command("dashboard", str(tmp_path / "no.jsonl"), "--no-browser", expect=1)
+    assert "no.jsonl" in printed
+
+
+def test_compare_writes_one_row_a_query(stores, tmp_path):
+    csv = tmp_path / "outcomes.csv"
+    ragdiag_command("compare", "-p", stores[0], "-p", stores[1], "--csv", str(csv))
+    assert csv.read_text("utf-8").count("improved") == 2
