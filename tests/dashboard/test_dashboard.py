@@ -42,7 +42,7 @@ def test_one_run_is_shown_with_its_queries_and_plots(stores):
     assert len(shown["Queries"].selected) == 5
     pictures = shown["Plots"].children
     assert len(pictures) >= 3
-    assert all(picture.value.startswith(b"\x89PNG") for picture in pictures)
+    assert all(bytes(picture.value).startswith(b"\x89PNG") for picture in pictures)
 
 
 def test_two_runs_are_compared(stores):
