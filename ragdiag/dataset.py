@@ -14,12 +14,12 @@ import pandas as pd
 
 from ragdiag.beir import read_beir
 from ragdiag.cells import plain_list
+from ragdiag.dataset_records import file_record, json_value, records_of
 from ragdiag.dataset_summary import DatasetSummary, summarise
 from ragdiag.errors import DatasetLoadError, DatasetValidationError, ExportError, QueryNotFoundError
 from ragdiag.files import DEFAULT_MAX_BYTES, write_text
 from ragdiag.readers import UNVERSIONED, from_columns, read
 from ragdiag.schema import QuerySample
-from ragdiag.tables import QRELS
 from ragdiag.validation import CheckedDataset, QueryTypes, RawDataset, check, columns_of
 
 __all__ = ["DatasetSummary", "GoldenDataset", "load_dataset", "validate_dataset"]
@@ -120,8 +120,8 @@ class GoldenDataset:
         ----------
         frame : pandas.DataFrame
             With ``query_id`` (or ``id``) and ``query``; if known ``expected_answer``,
-            ``query_type`` and ``relevant_chunk_ids`` (a list in each cell). All other columns
-            become metadata. Whole numbers are accepted as ids.
+            ``query_type`` and ``relevant_chunk_ids`` or ``evidence`` (a list in each cell, of ids,
+            of passages). All other columns become metadata. Whole numbers are accepted as ids.
         columns : mapping of str to str, optional
             Your column names to ours: ``{"question": "query"}``.
         qrels : pandas.DataFrame, optional
@@ -186,6 +186,11 @@ class GoldenDataset:
         return self._checked.qrels.copy()
 
     @property
+    def evidence(self) -> pd.DataFrame:
+        """Ground truth as passages, one row each: ``query_id, document, start, end, text``."""
+        return self._checked.evidence.copy()
+
+    @property
     def samples(self) -> list[QuerySample]:
         """The questions as models, in order; built on first use."""
         return list(self._built())
@@ -198,10 +203,10 @@ class GoldenDataset:
         """
         if self._digest is None:
             content = hashlib.sha256()
-            for record in self._records():
+            for record in records_of(self._checked):
                 record["grades"] = dict(sorted(record["grades"].items()))
                 del record["relevant_chunk_ids"]
-                line = json.dumps(record, sort_keys=True, default=_json_value)
+                line = json.dumps(record, sort_keys=True, default=json_value)
                 content.update(line.encode() + b"\n")
             self._digest = content.hexdigest()
         return self._digest
@@ -287,9 +292,9 @@ class GoldenDataset:
         try:
             lines = [
                 json.dumps(
-                    _file_record(record), ensure_ascii=False, allow_nan=False, default=_json_value
+                    file_record(record), ensure_ascii=False, allow_nan=False, default=json_value
                 )
-                for record in self._records()
+                for record in records_of(self._checked)
             ]
         except (TypeError, ValueError) as error:
             raise ExportError(f"{path}: metadata that JSON cannot hold: {error}") from error
@@ -313,27 +318,10 @@ class GoldenDataset:
         if self._samples is None:
             context = {"query_types": self.query_types}
             self._samples = [
-                QuerySample.model_validate(record, context=context) for record in self._records()
+                QuerySample.model_validate(record, context=context)
+                for record in records_of(self._checked)
             ]
         return self._samples
-
-    def _records(self) -> Iterator[dict[str, Any]]:
-        """Yield each question as a dict without the fields it lacks; ``grades`` has all labels."""
-        frame = self._checked.frame.rename(columns={"query_id": "id"})
-        names = list(frame.columns)
-        columns = [plain_list(frame[name]) for name in names]
-        labels: dict[str, dict[str, int]] = {query_id: {} for query_id in columns[0]}
-        for query_id, chunk_id, grade in zip(
-            *(plain_list(self._checked.qrels[name]) for name in QRELS), strict=True
-        ):
-            labels[query_id][chunk_id] = grade
-        for row in zip(*columns, strict=True):
-            record = {
-                name: value for name, value in zip(names, row, strict=True) if value is not None
-            }
-            record["relevant_chunk_ids"] = list(labels[row[0]])
-            record["grades"] = labels[row[0]]
-            yield record
 
     def _by_id(self) -> dict[str, int]:
         if self._positions is None:
@@ -352,7 +340,10 @@ class GoldenDataset:
             raise DatasetValidationError("no question is left; a dataset needs at least one")
         whole = self._checked
         frame = whole.frame.iloc[positions].reset_index(drop=True)
-        qrels = whole.qrels[whole.qrels["query_id"].isin(frame["query_id"])]
+        qrels, evidence = (
+            table[table["query_id"].isin(frame["query_id"])].reset_index(drop=True)
+            for table in (whole.qrels, whole.evidence)
+        )
         return self._of(
             CheckedDataset(
                 whole.name,
@@ -360,8 +351,9 @@ class GoldenDataset:
                 whole.description,
                 whole.query_types,
                 frame,
-                qrels.reset_index(drop=True),
+                qrels,
                 whole.warnings,
+                evidence,
             )
         )
 
@@ -474,24 +466,3 @@ def _pairs_of(qrels: pd.DataFrame) -> list[tuple[str, Any, Any, Any]]:
     places = (f"qrels row {row}" for row in range(len(qrels)))
     ids = (plain_list(qrels[name]) for name in ("query_id", "chunk_id"))
     return list(zip(places, *ids, grades, strict=True))
-
-
-def _file_record(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record as files have it: a grade only where it says something."""
-    grades = record.pop("grades")
-    record["relevant_chunk_ids"] = [
-        chunk_id if grade == 1 else {"id": chunk_id, "grade": grade}
-        for chunk_id, grade in grades.items()
-    ]
-    return record
-
-
-def _json_value(value: Any) -> Any:
-    """Return what JSON has for a value of a type it does not know."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, set | frozenset):
-        return sorted(value, key=str)
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -80,15 +80,4 @@ def judged(run: Run, judge: Judge | str, **options: Any) -> Run:
         )
     info = {key: value for key, value in run.info.items() if key not in JUDGE_INFO}
     info.update({key: result.info[key] for key in JUDGE_INFO if key in result.info})
-    return Run(
-        run.queries,
-        run.qrels,
-        run.retrieved,
-        run.outcomes,
-        result.verdicts,
-        pipeline_name=run.pipeline_name,
-        pipeline_version=run.pipeline_version,
-        dataset_name=run.dataset_name,
-        dataset_version=run.dataset_version,
-        info=info,
-    )
+    return run.replace(verdicts=result.verdicts, info=info)

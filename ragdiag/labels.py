@@ -1,7 +1,4 @@
-"""The labels of a sample as people write them: lists of chunk ids, with grades or without.
-
-Other ways to say what is relevant (verbatim passages, spans of a document) belong here as well.
-"""
+"""The labels of a sample as people write them: lists of chunk ids, and passages of evidence."""
 
 from __future__ import annotations
 
@@ -13,10 +10,15 @@ import numpy as np
 from ragdiag.cells import shown, text_of, whole_of
 from ragdiag.strict_json import Unusable
 
-__all__ = ["grade_of", "labels_of"]
+__all__ = ["grade_of", "labels_of", "passages_of"]
 
 LIST_EXAMPLE = '["chunk-1", "chunk-2"]'
 ITEM_EXAMPLE = '{"id": ..., "grade": ...}'
+
+PASSAGE_EXAMPLE = '{"document": ..., "start": ..., "end": ...}'
+
+#: The fields a passage can have.
+PASSAGE_FIELDS = ("document", "start", "end", "text")
 
 #: Field and problem.
 Fault = tuple[str, str]
@@ -103,3 +105,87 @@ def grade_of(value: Any) -> tuple[int, str | None]:
     if number is None:
         return 1, f"grade must be a whole number, got {shown(value)}"
     return number, None
+
+
+def passages_of(given: Any, *, numbers: bool) -> tuple[list[dict[str, Any]], list[Fault]]:
+    """Return the passages a sample names as evidence, and all that is wrong with them.
+
+    Parameters
+    ----------
+    given : object
+        The field ``evidence``: a list of verbatim texts or of ``{"document", "start", "end"}``
+        with or without ``"text"``, or one of these alone; None for no evidence.
+    numbers : bool
+        Whether a whole number is taken as the name of a document.
+
+    Returns
+    -------
+    passages : list of dict
+        Each with ``document, start, end, text``, None where not given.
+    faults : list of (field, problem)
+
+    Examples
+    --------
+    >>> passages_of(["Refunds take seven days."], numbers=False)[0]
+    [{'document': None, 'start': None, 'end': None, 'text': 'Refunds take seven days.'}]
+    >>> passages_of([{"document": "terms", "start": 9, "end": 4}], numbers=False)[1]
+    [('evidence[0]', 'end must be greater than start, got start 9 and end 4')]
+    """
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if given is None or isinstance(given, Unusable):
+        return [], []
+    items = [given] if isinstance(given, str | Mapping) else given
+    if not isinstance(items, list | tuple):
+        wanted = f"must be a list of texts or of {PASSAGE_EXAMPLE}"
+        return [], [("evidence", f"{wanted}, got {shown(given)}")]
+    passages: list[dict[str, Any]] = []
+    faults: list[Fault] = []
+    for at, item in enumerate(items):
+        passage, problem = _passage(item, numbers)
+        if problem:
+            faults.append((f"evidence[{at}]", problem))
+        elif passage in passages:
+            faults.append((f"evidence[{at}]", "repeats a passage; name it once"))
+        passages.append(passage)
+    return passages, faults
+
+
+def _passage(item: Any, numbers: bool) -> tuple[dict[str, Any], str | None]:
+    """Return one passage and the first thing that is wrong with it."""
+    passage: dict[str, Any] = dict.fromkeys(PASSAGE_FIELDS)
+    if isinstance(item, str):
+        item = {"text": item}
+    # Fields that are None are not given: so a table of structs has them.
+    fields = {k: v for k, v in item.items() if v is not None} if isinstance(item, Mapping) else {}
+    if not fields or set(fields) - set(PASSAGE_FIELDS):
+        return passage, f"must be a text or {PASSAGE_EXAMPLE}, got {shown(item)}"
+    text = fields.get("text")
+    if text is not None:
+        # A span says how long the text is, white space included.
+        text, problem = text_of(text, strip="start" not in fields)
+        if problem:
+            return passage, f"text {problem}"
+    place = [name for name in PASSAGE_FIELDS[:3] if name in fields]
+    passage["text"] = text
+    if not place:
+        return passage, None
+    if len(place) < 3:
+        absent = next(name for name in PASSAGE_FIELDS[:3] if name not in fields)
+        return passage, f"{absent} is missing; a place is {PASSAGE_EXAMPLE}"
+    passage["document"], problem = text_of(fields["document"], numbers=numbers)
+    if problem:
+        return passage, f"document {problem}"
+    for name in ("start", "end"):
+        passage[name] = whole_of(fields[name])
+        if passage[name] is None or passage[name] < 0:
+            return passage, f"{name} must be a whole number from 0 on, got {shown(fields[name])}"
+    start, end = passage["start"], passage["end"]
+    if end <= start:
+        return passage, f"end must be greater than start, got start {start} and end {end}"
+    if text is not None and len(text) != end - start:
+        return passage, (
+            f"the text has {len(text):,} characters and the place {end - start:,}; offsets count "
+            "the characters of the document"
+        )
+    return passage, None

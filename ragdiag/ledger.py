@@ -1,9 +1,10 @@
 """What the records of a run add up to: the latest of each kind for each query, and the tables.
 
-Records are of two families. *Rows* (``query``, ``qrels``, ``retrieved``, ``outcome``, ``verdict``)
-are parts of the tables as they stand. *Events* (``retrieval``, ``generation``, ``answer``,
-``error``, ``reply``) are written while a run goes on, the moment each exists; of the same kind and
-query the latest counts. A saved run has rows only; a store has the rows of its dataset and events.
+Records are of two families. *Rows* (``query``, ``qrels``, ``evidence``, ``retrieved``, ``outcome``,
+``verdict``) are parts of the tables as they stand. *Events* (``retrieval``, ``generation``,
+``answer``, ``error``, ``reply``) are written while a run goes on, the moment each exists; of the
+same kind and query the latest counts. A saved run has rows only; a store has the rows of its
+dataset and events.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pyarrow as pa
 from ragdiag.codec import decode, decode_column, decode_dtype
 from ragdiag.journal import Record
 from ragdiag.tables import (
+    EVIDENCE,
     MEASURE,
     OUTCOMES,
     QRELS,
@@ -65,6 +67,7 @@ class Ledger:
         self.stages: list[str] = ["retrieval"]
         self.queries: dict[str, Record] = {}
         self.qrels: list[Record] = []
+        self.passages: list[Record] = []
         self.rows: dict[str, list[Record]] = {kind: [] for kind in _ROWS}
         self._rows_of: dict[str, dict[str, list[Record]]] = {kind: {} for kind in _ROWS}
         self.events: dict[str, dict[str, Record]] = {name: {} for name in _STAGE_RECORDS}
@@ -99,12 +102,15 @@ class Ledger:
             self._take_query(query_id, record)
         elif kind == "qrels":
             self.qrels.append(record)
+        elif kind == "evidence":
+            self.passages.append(record)
         elif kind in self.rows:
             self._take_row(kind, query_id, record)
         elif kind == "judge":
             self.judge = record
         elif kind == "header":
-            self.header, self.queries, self.qrels = record, {}, []
+            self.header, self.queries = record, {}
+            self.qrels, self.passages = [], []
             self.stages = list(record.get("pipeline", {}).get("stages") or ["retrieval"])
             identity = decode(record.get("info", {})).get("judge")
             self._saved_judge = "" if identity is None else judge_key(identity)
@@ -165,7 +171,10 @@ class Ledger:
     # The tables -----------------------------------------------------------------------------
 
     def run_fields(
-        self, queries: pd.DataFrame | None = None, qrels: pd.DataFrame | None = None
+        self,
+        queries: pd.DataFrame | None = None,
+        qrels: pd.DataFrame | None = None,
+        evidence: pd.DataFrame | None = None,
     ) -> dict[str, Any]:
         """Return the arguments that make a ``Run``; the dataset's tables may be at hand."""
         dataset, pipeline = self.header.get("dataset", {}), self.header.get("pipeline", {})
@@ -177,6 +186,7 @@ class Ledger:
         return {
             "queries": self._query_table() if queries is None else queries,
             "qrels": self._qrels_table() if qrels is None else qrels,
+            "evidence": self._passage_table() if evidence is None else evidence,
             "retrieved": retrieved,
             "outcomes": outcomes,
             "verdicts": verdicts,
@@ -190,6 +200,9 @@ class Ledger:
     def _qrels_table(self) -> pd.DataFrame:
         pairs = [(row["query_id"], *pair) for row in self.qrels for pair in row["pairs"]]
         return _table(pairs, QRELS)
+
+    def _passage_table(self) -> pd.DataFrame:
+        return _table([tuple(map(row.get, EVIDENCE)) for row in self.passages], EVIDENCE)
 
     def _query_table(self) -> pd.DataFrame:
         records = list(self.queries.values())

@@ -27,7 +27,7 @@ __all__ = ["from_columns", "read"]
 UNVERSIONED = "unversioned"
 
 #: Fields whose CSV cells hold JSON.
-JSON_CELLS = {"relevant_chunk_ids": "a list", "grades": "an object"}
+JSON_CELLS = {"relevant_chunk_ids": "a list", "grades": "an object", "evidence": "a list"}
 
 ROOT_EXAMPLE = '{"name": ..., "version": ..., "samples": [...]}'
 

@@ -1,4 +1,4 @@
-"""``Run``: what happened when one pipeline met one dataset, as five tables. Immutable."""
+"""``Run``: what happened when one pipeline met one dataset, as tables. Immutable."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ragdiag.journal import (
 )
 from ragdiag.ledger import PROVENANCE, Ledger
 from ragdiag.tables import (
+    EVIDENCE,
     OUTCOMES,
     QRELS,
     QUERIES,
@@ -53,6 +54,8 @@ class Run:
         generation_ms, total_ms``.
     verdicts : pandas.DataFrame, optional
         One row a judged query, see :data:`ragdiag.tables.VERDICTS`.
+    evidence : pandas.DataFrame, optional
+        Ground truth as passages, one row each: ``query_id, document, start, end, text``.
     pipeline_name, pipeline_version, dataset_name, dataset_version : str
         Names that reports show.
     info : mapping, optional
@@ -67,6 +70,7 @@ class Run:
         outcomes: pd.DataFrame | None = None,
         verdicts: pd.DataFrame | None = None,
         *,
+        evidence: pd.DataFrame | None = None,
         pipeline_name: str = "pipeline",
         pipeline_version: str = "",
         dataset_name: str = "dataset",
@@ -76,6 +80,7 @@ class Run:
         pair = ("query_id", "chunk_id")
         self._queries = as_table(queries, QUERIES, name="queries", keep_extra=True)
         self._qrels = _table(qrels, QRELS, "qrels", pair)
+        self._evidence = _table(evidence, EVIDENCE, "evidence", ("query_id",))
         self._retrieved = _table(retrieved, RETRIEVED, "retrieved", (*pair, "rank"))
         self._outcomes = _table(outcomes, OUTCOMES, "outcomes", ("query_id", "status"))
         self._verdicts = _table(verdicts, VERDICTS, "verdicts", ("query_id",))
@@ -95,6 +100,11 @@ class Run:
     def qrels(self) -> pd.DataFrame:
         """Ground truth, one row a pair."""
         return guarded(self._qrels)
+
+    @property
+    def evidence(self) -> pd.DataFrame:
+        """Ground truth as passages, one row each."""
+        return guarded(self._evidence)
 
     @property
     def retrieved(self) -> pd.DataFrame:
@@ -149,14 +159,10 @@ class Run:
             else value
             for key, value in self.info.items()
         }
-        return Run(
-            *(table[table["query_id"].isin(wanted)] for table in self._tables()),
-            pipeline_name=self.pipeline_name,
-            pipeline_version=self.pipeline_version,
-            dataset_name=self.dataset_name,
-            dataset_version=self.dataset_version,
-            info=info,
-        )
+        tables = {
+            name: table[table["query_id"].isin(wanted)] for name, table in self._tables().items()
+        }
+        return self.replace(**tables, info=info)
 
     def rename_queries(self, names: Mapping[str, str]) -> Run:
         """Return the run with other query ids, old to new; ids that are not named stay."""
@@ -166,20 +172,26 @@ class Run:
             else value
             for key, value in self.info.items()
         }
-        return Run(
-            *(
-                table.assign(query_id=table["query_id"].map(lambda each: names.get(each, each)))
-                for table in self._tables()
-            ),
-            pipeline_name=self.pipeline_name,
-            pipeline_version=self.pipeline_version,
-            dataset_name=self.dataset_name,
-            dataset_version=self.dataset_version,
-            info=info,
-        )
+        tables = {
+            name: table.assign(query_id=table["query_id"].map(lambda each: names.get(each, each)))
+            for name, table in self._tables().items()
+        }
+        return self.replace(**tables, info=info)
 
-    def _tables(self) -> tuple[pd.DataFrame, ...]:
-        return self._queries, self._qrels, self._retrieved, self._outcomes, self._verdicts
+    def replace(self, **fields: Any) -> Run:
+        """Return the run with some of its tables, names or ``info`` replaced.
+
+        Examples
+        --------
+        >>> run = Run(pd.DataFrame({"query_id": ["q1"], "query": ["How long?"]}))
+        >>> run.replace(pipeline_name="hybrid").pipeline_name
+        'hybrid'
+        """
+        return Run(**{**self._tables(), **{name: getattr(self, name) for name in _ABOUT}, **fields})
+
+    def _tables(self) -> dict[str, pd.DataFrame]:
+        names = ("queries", "qrels", "evidence", "retrieved", "outcomes", "verdicts")
+        return {name: getattr(self, f"_{name}") for name in names}
 
     @classmethod
     def from_frame(
@@ -269,7 +281,7 @@ class Run:
 
     def _records(self, header: Record) -> Iterator[Record]:
         yield header
-        yield from dataset_records(self._queries, self._qrels)
+        yield from dataset_records(self._queries, self._qrels, self._evidence)
         rows = _rows(self._retrieved, RETRIEVED)
         for query_id, group in groupby(rows, key=lambda row: row.pop("query_id")):
             yield {"record": "retrieved", "query_id": query_id, "chunks": list(group)}
@@ -279,6 +291,12 @@ class Run:
         ):
             yield from ({"record": kind, **row} for row in _rows(table, spec))
 
+
+#: What a run is of, beside its tables.
+_ABOUT = (
+    *("pipeline_name", "pipeline_version", "dataset_name", "dataset_version"),
+    "info",
+)
 
 #: Parts of ``info`` that are mappings of query id to something.
 _PER_QUERY = (
@@ -314,7 +332,9 @@ def header_record(
     }
 
 
-def dataset_records(queries: pd.DataFrame, qrels: pd.DataFrame) -> Iterator[Record]:
+def dataset_records(
+    queries: pd.DataFrame, qrels: pd.DataFrame, evidence: pd.DataFrame
+) -> Iterator[Record]:
     """Yield the records of the questions and of their ground truth."""
     extra = [name for name in queries.columns if name not in QUERIES]
     cells = [encode_column(queries[name]) for name in extra]
@@ -325,6 +345,8 @@ def dataset_records(queries: pd.DataFrame, qrels: pd.DataFrame) -> Iterator[Reco
     for query_id, group in groupby(pairs, key=lambda row: row["query_id"]):
         listed = [[row["chunk_id"], row.get("grade")] for row in group]
         yield {"record": "qrels", "query_id": query_id, "pairs": listed}
+    for row in _rows(evidence, EVIDENCE):
+        yield {"record": "evidence", **row}
 
 
 def _rows(table: pd.DataFrame, spec: Mapping[str, Any]) -> Iterator[Record]:

@@ -61,14 +61,10 @@ def relabelled(run: Run, dataset: GoldenDataset) -> Run:
             f"the {len(found):,} that were retrieved, such as {min(found)!r}: they may not be ids "
             "of the same chunks"
         )
-    return Run(
-        dataset.frame,
-        dataset.qrels,
-        run.retrieved,
-        run.outcomes,
-        run.verdicts,
-        pipeline_name=run.pipeline_name,
-        pipeline_version=run.pipeline_version,
+    return run.replace(
+        queries=dataset.frame,
+        qrels=dataset.qrels,
+        evidence=dataset.evidence,
         dataset_name=dataset.name,
         dataset_version=dataset.version,
         info={**run.info, "notes": [*run.info.get("notes", ()), *notes]},

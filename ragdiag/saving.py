@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from ragdiag.analysis import Analysis
 from ragdiag.errors import RunFormatError
 from ragdiag.evidence import RunEvidence
-from ragdiag.recording import Run, load_run
+from ragdiag.recording import load_run
 from ragdiag.rules import Rule, RuleBook
 from ragdiag.schema import Settings
 
@@ -42,7 +41,7 @@ def save_analysis(analysis: Analysis, positions: Ints, path: Path) -> None:
         "index": evidence.index.take(rows).tolist(),
         "places": np.searchsorted(rows, positions).tolist(),
     }
-    _with_info(run, {**run.info, INFO_KEY: about}).save(path)
+    run.replace(info={**run.info, INFO_KEY: about}).save(path)
 
 
 def load_analysis(path: Path, own: Sequence[Rule]) -> tuple[Analysis, Ints]:
@@ -76,20 +75,5 @@ def load_analysis(path: Path, own: Sequence[Rule]) -> tuple[Analysis, Ints]:
             f"{path}: these results were made with rules of your own; a file cannot hold them, "
             f"give them as rules=: {', '.join(missing)}"
         )
-    evidence = RunEvidence(_with_info(run, info), index)
+    evidence = RunEvidence(run.replace(info=info), index)
     return Analysis(evidence, settings, RuleBook.of(own)), places
-
-
-def _with_info(run: Run, info: Mapping[str, Any]) -> Run:
-    return Run(
-        run.queries,
-        run.qrels,
-        run.retrieved,
-        run.outcomes,
-        run.verdicts,
-        pipeline_name=run.pipeline_name,
-        pipeline_version=run.pipeline_version,
-        dataset_name=run.dataset_name,
-        dataset_version=run.dataset_version,
-        info=info,
-    )

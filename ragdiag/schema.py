@@ -18,7 +18,8 @@ from pydantic import (
     model_validator,
 )
 
-from ragdiag.errors import SettingsError
+from ragdiag.labels import passages_of
+from ragdiag.settings import Settings
 from ragdiag.taxonomy import FailureCategory, Severity
 
 __all__ = [
@@ -133,6 +134,9 @@ class QuerySample(BaseModel):
         ``factual``, ``reasoning``, ``multi-hop``, or a type the dataset declares.
     grades : dict of str to int
         Grade by chunk id where it is not 1.
+    evidence : list of dict
+        Passages that answer the question, given as texts or ``{"document", "start", "end"}`` with
+        or without ``"text"``: what is relevant, however the corpus is cut into chunks.
 
     Any further field is metadata (see :attr:`metadata`) and becomes a column of the results.
 
@@ -153,6 +157,7 @@ class QuerySample(BaseModel):
     relevant_chunk_ids: list[str] = Field(default_factory=list)
     query_type: QueryType | str | None = None
     grades: dict[str, int] = Field(default_factory=dict)
+    evidence: list[dict[str, Any]] = Field(default_factory=list)
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -206,6 +211,14 @@ class QuerySample(BaseModel):
                 raise ValueError(f"relevant_chunk_ids[{position}] repeats {stripped!r}")
             seen[stripped] = None
         return list(seen)
+
+    @field_validator("evidence", mode="before")
+    @classmethod
+    def _passages(cls, value: Any) -> list[dict[str, Any]]:
+        passages, faults = passages_of(value, numbers=False)
+        if faults:
+            raise ValueError(": ".join(faults[0]))
+        return [{k: v for k, v in each.items() if v is not None} for each in passages]
 
     @field_validator("query_type", mode="after")
     @classmethod
@@ -391,6 +404,11 @@ class EvaluationResult(_Shown):
         True when a correct, grounded answer came without the labelled chunk.
     metadata : dict
         The user's own fields of the sample.
+    evidence : list of dict
+        The sample's passages: ``name, document, start, end, text``, ``covered`` (share of it in the
+        top k), ``rank`` (depth at which it is there), ``split`` (a chunk's border cuts it).
+    relevant_ranks : list of int
+        Ranks of the retrieved chunks that are relevant.
     """
 
     query_id: str
@@ -409,62 +427,5 @@ class EvaluationResult(_Shown):
     trail: list[RuleOutcome] = Field(default_factory=list)
     suspect_label: bool | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
-
-
-class Settings(BaseModel):
-    """How evidence is turned into measures and causes; changing it calls nothing.
-
-    Attributes
-    ----------
-    k : int
-        How many of the retrieved chunks count, at least 1.
-    rank_threshold : int
-        The first relevant chunk may come at this rank at the latest, at least 1.
-    latency_threshold_ms : float
-        Retrieval may take this long, milliseconds, above 0.
-    precision_denominator : str
-        ``"retrieved"`` divides by min(k, number retrieved), ``"k"`` by k as trec_eval does.
-
-    Examples
-    --------
-    >>> Settings(k=10).replace(rank_threshold=5)
-    Settings(k=10, rank_threshold=5, latency_threshold_ms=1000.0, precision_denominator='retrieved')
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    k: int = 5
-    rank_threshold: int = 3
-    latency_threshold_ms: float = 1000.0
-    precision_denominator: Literal["retrieved", "k"] = "retrieved"
-
-    def __init__(self, **values: Any) -> None:
-        _check_settings(values)
-        super().__init__(**values)
-
-    def replace(self, **changes: Any) -> Settings:
-        """Return the settings with `changes` applied; None leaves a setting as it is."""
-        return Settings(
-            **{**self.model_dump(), **{k: v for k, v in changes.items() if v is not None}}
-        )
-
-
-def _check_settings(values: Mapping[str, Any]) -> None:
-    """Raise one readable SettingsError instead of pydantic's list."""
-    for name in ("k", "rank_threshold"):
-        value = values.get(name, 1)
-        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-            raise SettingsError(f"{name} must be a whole number of at least 1, got {value!r}")
-    threshold = values.get("latency_threshold_ms", 1.0)
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not threshold > 0:
-        raise SettingsError(f"latency_threshold_ms must be above 0 ms, got {threshold!r}")
-    denominator = values.get("precision_denominator", "k")
-    if denominator not in ("retrieved", "k"):
-        raise SettingsError(
-            f"precision_denominator must be 'retrieved' or 'k', got {denominator!r}"
-        )
-    unknown = set(values) - set(Settings.model_fields)
-    if unknown:
-        raise SettingsError(
-            f"unknown setting {min(unknown)!r}; settings are {', '.join(Settings.model_fields)}"
-        )
+    evidence: list[dict[str, Any]] = Field(default_factory=list)
+    relevant_ranks: list[int] = Field(default_factory=list)

@@ -156,18 +156,7 @@ def _with_reply(
 
 
 def _rejudged(results: Results, run: Run, verdicts: pd.DataFrame) -> Results:
-    changed = Run(
-        run.queries,
-        run.qrels,
-        run.retrieved,
-        run.outcomes,
-        verdicts,
-        pipeline_name=run.pipeline_name,
-        pipeline_version=run.pipeline_version,
-        dataset_name=run.dataset_name,
-        dataset_version=run.dataset_version,
-    )
-    again: Results = type(results)(changed, results.settings, results.rules)
+    again: Results = type(results)(run.replace(verdicts=verdicts), results.settings, results.rules)
     # The run of a part of the results has its queries in the dataset's order.
     order = pd.Index(again.frame["query_id"]).get_indexer(
         pd.Index(pd.Series(results.query_ids, dtype=TEXT))

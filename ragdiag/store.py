@@ -96,7 +96,7 @@ class Store:
         journal = Journal(path)
         try:
             if not path.exists() or not path.stat().st_size:
-                records = [header, *dataset_records(dataset.frame, dataset.qrels)]
+                records = [header, *_dataset_records(dataset)]
                 journal.create(records)
                 return cls(dataset, Ledger.of(records), journal)
             ledger, end = Ledger(), 0
@@ -108,7 +108,7 @@ class Store:
             changed = _check_header(path, ledger.header, header, reuse)
             journal.attach(end)
             if changed:
-                for record in (header, *dataset_records(dataset.frame, dataset.qrels)):
+                for record in (header, *_dataset_records(dataset)):
                     journal.append(record)
                     ledger.apply(record)
         except BaseException:
@@ -180,7 +180,7 @@ class Store:
         """Return what there is so far."""
         with self._lock:
             fields: dict[str, Any] = self.ledger.run_fields(
-                self._dataset.frame, self._dataset.qrels
+                self._dataset.frame, self._dataset.qrels, self._dataset.evidence
             )
         if self.notes:
             fields["info"]["notes"] = [*fields["info"].get("notes", []), *self.notes]
@@ -203,6 +203,10 @@ class Store:
             word()
         if self._journal is not None:
             self._journal.close()
+
+
+def _dataset_records(dataset: GoldenDataset) -> Iterator[Record]:
+    return dataset_records(dataset.frame, dataset.qrels, dataset.evidence)
 
 
 def _await_former(path: Path, note: Callable[[str], None]) -> None:

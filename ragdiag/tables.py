@@ -19,6 +19,7 @@ from ragdiag.errors import RunError
 __all__ = [
     "BOOLEAN",
     "COUNT",
+    "EVIDENCE",
     "MEASURE",
     "OUTCOMES",
     "QRELS",
@@ -45,6 +46,16 @@ QUERIES: Spec = {"query_id": TEXT, "query": TEXT, "expected_answer": TEXT, "quer
 
 #: Ground truth, one row a pair; relevant means ``grade >= 1``.
 QRELS: Spec = {"query_id": TEXT, "chunk_id": TEXT, "grade": COUNT}
+
+#: Ground truth as passages, one row each: a span of a source document (characters from 0, the end
+#: not included), a verbatim text, or both.
+EVIDENCE: Spec = {
+    "query_id": TEXT,
+    "document": TEXT,
+    "start": COUNT,
+    "end": COUNT,
+    "text": TEXT,
+}
 
 #: One row a chunk returned; ``rank`` is 1-based and the pipeline's own order.
 #: ``metadata`` is JSON text, a dict at the border.

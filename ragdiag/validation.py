@@ -15,17 +15,20 @@ import pandas as pd
 
 from ragdiag.cells import inferred_column, plain_list, shown, text_of
 from ragdiag.errors import DatasetValidationError, SettingsError
-from ragdiag.labels import grade_of, labels_of
+from ragdiag.labels import grade_of, labels_of, passages_of
 from ragdiag.schema import RESERVED_COLUMNS, RESERVED_PREFIXES, QueryType
 from ragdiag.strict_json import Unusable, dotted, find_unstorable
-from ragdiag.tables import COUNT, TEXT, storable_text
+from ragdiag.tables import COUNT, EVIDENCE, TEXT, as_table, storable_text
 
 __all__ = ["CheckedDataset", "QueryTypes", "RawDataset", "check", "columns_of"]
 
 QueryTypes = Sequence[str] | Literal["any"]
 
 #: The fields of a sample that have a meaning; all others are the user's metadata.
-FIELDS = ("id", "query", "expected_answer", "relevant_chunk_ids", "query_type", "grades")
+FIELDS = (
+    *("id", "query", "expected_answer", "relevant_chunk_ids", "query_type", "grades"),
+    "evidence",
+)
 
 #: The id may also be called as the column of the tables is.
 ID_ALIAS = "query_id"
@@ -91,6 +94,7 @@ class CheckedDataset:
     frame: pd.DataFrame
     qrels: pd.DataFrame
     warnings: tuple[str, ...]
+    evidence: pd.DataFrame
 
 
 def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -146,6 +150,7 @@ class _Check:
         self.columns = self._renamed(rename)
         self.given_names = {ours: yours for yours, ours in rename.items()}
         self.ids: list[str | None] = []
+        self.with_passages: set[int] = set()
 
     def run(self) -> CheckedDataset:
         name = self._header("name", required=True)
@@ -159,6 +164,7 @@ class _Check:
         queries = self._texts("query", required=True)
         answers = self._texts("expected_answer", required=self.strict)
         types, declared = self._types()
+        passages = self._passages()
         labels = self._labels() if self.raw.pairs is None else self._pairs(self.raw.pairs)
         metadata = self._metadata()
         if self.faults:
@@ -184,7 +190,14 @@ class _Check:
             }
         )
         return CheckedDataset(
-            name or "", version or "", description, declared, frame, qrels, tuple(self.warnings)
+            name or "",
+            version or "",
+            description,
+            declared,
+            frame,
+            qrels,
+            tuple(self.warnings),
+            as_table(pd.DataFrame(passages, columns=list(EVIDENCE)), EVIDENCE, name="evidence"),
         )
 
     # Reporting
@@ -326,6 +339,18 @@ class _Check:
 
     # Labels
 
+    def _passages(self) -> list[dict[str, Any]]:
+        """Return each sample's passages of evidence with its id."""
+        passages: list[dict[str, Any]] = []
+        for position, given in enumerate(self._values("evidence")):
+            found, faults = passages_of(given, numbers=not self.strict)
+            for name, problem in faults:
+                self.fault(position, name, problem)
+            if found or faults:
+                self.with_passages.add(position)
+            passages.extend({"query_id": self.ids[position], **passage} for passage in found)
+        return passages
+
     def _labels(self) -> list[tuple[str, str, int]]:
         """Return (query id, chunk id, grade) from each sample's own list."""
         pairs: list[tuple[str, str, int]] = []
@@ -334,7 +359,7 @@ class _Check:
             found, faults = labels_of(given, graded, numbers=not self.strict)
             for name, problem in faults:
                 self.fault(position, name, problem)
-            unusable = faults or isinstance(given, Unusable)
+            unusable = faults or isinstance(given, Unusable) or position in self.with_passages
             if self.strict and not unusable and not any(grade >= 1 for grade in found.values()):
                 name = "relevant_chunk_ids"
                 remedy = self._unless_lenient(name)

@@ -170,7 +170,7 @@ def test_the_message_shows_fifty_faults_and_the_error_has_all(write_json, sample
     "name",
     sorted(
         RESERVED_COLUMNS
-        - {"query_id", "query", "expected_answer", "query_type", "relevant_chunk_ids"}
+        - {"query_id", "query", "expected_answer", "query_type", "relevant_chunk_ids", "evidence"}
     ),
 )
 def test_reserved_names_are_refused_and_can_be_renamed(write_json, sample, name):
