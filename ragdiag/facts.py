@@ -7,6 +7,7 @@ table here, so that they cannot be counted in two ways.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -63,6 +64,8 @@ class Facts:
         k and the thresholds, as far as they are known.
     categories : tuple of str
         All categories in display order, rules of the user's own after the standard ones.
+    not_measured : dict of str to int
+        Queries for which a category's rule lacked evidence.
     notes : tuple of str
         What limits the numbers.
     item : callable
@@ -73,6 +76,7 @@ class Facts:
     k: int
     settings: dict[str, Any]
     categories: tuple[str, ...]
+    not_measured: dict[str, int]
     notes: tuple[str, ...]
     item: Callable[[int], EvaluationResult]
 
@@ -130,6 +134,7 @@ def _facts_of_results(results: Results, k: int | None) -> Facts:
         results.k,
         results.settings.model_dump(),
         RuleBook.of(results.rules).display_order,
+        {str(name): int(n) for name, n in results.counts()["not_measured"].items()},
         tuple(results.notes),
         results.__getitem__,
     )
@@ -153,7 +158,10 @@ def _facts_of_items(items: list[EvaluationResult], k: int) -> Facts:
     )
     standard = tuple(category.value for category in DISPLAY_ORDER)
     own = sorted(set(frame["category"].dropna().unique()) - set(standard))
-    return Facts(frame, k, {"k": k}, (*standard, *own), (), items.__getitem__)
+    not_measured = Counter(
+        outcome.rule for item in items for outcome in item.trail if outcome.state == "not measured"
+    )
+    return Facts(frame, k, {"k": k}, (*standard, *own), dict(not_measured), (), items.__getitem__)
 
 
 def _row(item: EvaluationResult, k: int) -> dict[str, Any]:

@@ -120,6 +120,9 @@ def build_report(
         top_failures=_top_failures(facts, max_top_failures),
         failing_queries=_failing_queries(frame, categories),
         undiagnosed_queries=int(frame["category"].isna().sum()),
+        not_measured={
+            name: facts.not_measured[name] for name in categories if facts.not_measured.get(name)
+        },
         suspect_labels=int(frame["suspect_label"].sum()),
         settings=facts.settings,
         notes=list(facts.notes),

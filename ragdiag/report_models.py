@@ -192,6 +192,9 @@ class EvaluationReport(_Shown):
         Ids of the queries of each category but ``PASS``, in dataset order.
     undiagnosed_queries : int
         Queries for which no rule could be measured; they are in no category.
+    not_measured : dict of str to int
+        Queries for which a category's rule lacked evidence, where there are any: they count
+        neither as passed nor as failed by it.
     suspect_labels : int
         Correct, grounded answers whose labelled chunk did not come.
     settings : dict
@@ -218,6 +221,7 @@ class EvaluationReport(_Shown):
     overall_insights: list[str] = Field(default_factory=list)
     failing_queries: dict[str, list[str]] = Field(default_factory=dict)
     undiagnosed_queries: int = 0
+    not_measured: dict[str, int] = Field(default_factory=dict)
     suspect_labels: int = 0
     settings: dict[str, Any] = Field(default_factory=dict)
     notes: list[str] = Field(default_factory=list)

@@ -72,7 +72,8 @@ class Sheet:
             show_header=any(name for name, _ in headings),
         )
         for name, justify in headings:
-            table.add_column(hostile(name), justify=justify, overflow="fold")
+            lines = Text("\n").join(hostile(line) for line in name.split("\n"))
+            table.add_column(lines, justify=justify, overflow="fold")
         for row in rows:
             table.add_row(*(cell if isinstance(cell, Text) else hostile(cell) for cell in row))
         self.console.print(table)

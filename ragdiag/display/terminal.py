@@ -110,7 +110,6 @@ def _measures(sheet: Sheet, report: EvaluationReport) -> None:
     k, retrieval, semantic = report.retrieval.k, report.retrieval, report.semantic
     n = retrieval.measured_queries
     of = f"{count(n)} of {count(report.total_queries)}" if n is not None else ""
-    judged = f"{count(report.judged_queries)} of {count(report.total_queries)}"
     rows = [
         (f"Recall@{k}", measure(retrieval.mean_recall_at_k, NOT_MEASURED), of),
         (f"Precision@{k}", measure(retrieval.mean_precision_at_k, NOT_MEASURED), of),
@@ -122,18 +121,28 @@ def _measures(sheet: Sheet, report: EvaluationReport) -> None:
     if semantic is None:
         sheet.line("not judged: no judge was asked (--judge lexical works offline)")
         return
+    what = "suspected by the offline judge" if semantic.screened else "stated, uncalibrated"
     sheet.table(
         [("measure", "left"), ("mean", "right"), ("queries", "left")],
         [
-            ("Answer correct", measure(semantic.answer_correctness_rate, NOT_JUDGED), judged),
-            ("Grounded", measure(semantic.groundedness_rate, NOT_JUDGED), judged),
-            (
-                "Judge confidence, stated",
-                measure(semantic.mean_judge_confidence, NOT_JUDGED),
-                judged,
+            _judged(
+                "Answer correct",
+                semantic.answer_correctness_rate,
+                semantic.correctness_judged,
+                report,
             ),
+            _judged("Grounded", semantic.groundedness_rate, semantic.groundedness_judged, report),
+            ("Confidence", measure(semantic.mean_judge_confidence, NOT_JUDGED), what),
         ],
     )
+
+
+def _judged(
+    label: str, rate: float | None, n: int | None, report: EvaluationReport
+) -> tuple[str, str, str]:
+    """Make the row of a rate; files of earlier releases have one count for both sides."""
+    judged = report.judged_queries if n is None else n
+    return label, measure(rate, NOT_JUDGED), f"{count(judged)} of {count(report.total_queries)}"
 
 
 def _latency(sheet: Sheet, report: EvaluationReport) -> None:
@@ -153,24 +162,26 @@ def _latency(sheet: Sheet, report: EvaluationReport) -> None:
 
 def _failures(sheet: Sheet, report: EvaluationReport) -> None:
     sheet.title("Failure analysis")
-    total = max(report.total_queries, 1)
-    rows = []
-    for name, n in report.diagnosis_counts.items():
-        info = FailureCategory(name).info if name in FailureCategory.__members__ else None
-        what = info.short_action if info and n else ""
-        style = info.colour if info and n else ("" if n else "dim")
-        rows.append((hostile(name, style), count(n), f"{100 * n / total:.0f} %", what))
+    headings: list[Heading] = [("category", "left"), ("queries", "right"), ("share", "right")]
+    rows = [_category_row(report, name, n) for name, n in report.diagnosis_counts.items()]
     if report.undiagnosed_queries:
-        rows.append((Text(NOT_MEASURED), count(report.undiagnosed_queries), "", "add evidence"))
-    sheet.table(
-        [
-            ("category", "left"),
-            ("queries", "right"),
-            ("share", "right"),
-            ("what to do", "left"),
-        ],
-        rows,
-    )
+        rows.append((NOT_MEASURED, count(report.undiagnosed_queries), "", "", "add evidence"))
+    unmeasured: list[Heading] = [("not\nmeasured", "right")]
+    if not report.not_measured:
+        unmeasured, rows = [], [(*row[:3], *row[4:]) for row in rows]
+    sheet.table([*headings, *unmeasured, ("what to do", "left")], rows)
+
+
+def _category_row(report: EvaluationReport, name: str, n: int) -> tuple[str | Text, ...]:
+    """Make the row of a category; a rule that lacked evidence everywhere found no zero."""
+    info = FailureCategory(name).info if name in FailureCategory.__members__ else None
+    lacking = report.not_measured.get(name, 0)
+    if not n and lacking and lacking == report.total_queries:
+        return hostile(name, "dim"), "", "", "all", ""
+    style = (info.colour if info else "") if n else "dim"
+    share = f"{100 * n / max(report.total_queries, 1):.0f} %"
+    action = info.short_action if info and n else ""
+    return hostile(name, style), count(n), share, count(lacking), action
 
 
 def _types(sheet: Sheet, report: EvaluationReport) -> None:

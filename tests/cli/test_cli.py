@@ -98,6 +98,8 @@ def test_run_prints_every_section_and_writes_every_file(tmp_path):
     for category in ragdiag.FailureCategory:
         assert category.value in printed
     assert widest(printed) <= 80
+    # What nobody judged found no failure and no pass.
+    assert re.search(r"^ANSWER_INCORRECT +all$", printed, re.MULTILINE)
     report = ragdiag.EvaluationReport.model_validate_json(files["json"].read_text("utf-8"))
     assert report.diagnosis_counts["INSUFFICIENT_CONTEXT"] == 2
     assert len(files["csv"].read_text("utf-8").splitlines()) >= 6
@@ -105,6 +107,13 @@ def test_run_prints_every_section_and_writes_every_file(tmp_path):
     assert "INSUFFICIENT_CONTEXT" in files["md"].read_text("utf-8")
     again = ragdiag_command("run", "-p", DENSE, *DEMO, "--store", str(store))
     assert "3 of 5 queries passed" in again
+
+
+def test_each_side_of_a_judge_has_its_own_n():
+    printed = flat(ragdiag_command("run", "-p", DENSE, *DEMO, "--judge", "lexical"))
+    assert "Answer correct 1.00 2 of 5" in printed
+    assert "Grounded 1.00 5 of 5" in printed
+    assert "suspected by the offline judge" in printed
 
 
 def test_run_shows_failed_queries_and_goes_on(tmp_path):
