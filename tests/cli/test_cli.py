@@ -99,7 +99,7 @@ def test_run_prints_every_section_and_writes_every_file(tmp_path):
         assert category.value in printed
     assert widest(printed) <= 80
     # What nobody judged found no failure and no pass.
-    assert re.search(r"^ANSWER_INCORRECT +all$", printed, re.MULTILINE)
+    assert re.search(r"^ANSWER_INCORRECT +all *$", printed, re.MULTILINE)
     report = ragdiag.EvaluationReport.model_validate_json(files["json"].read_text("utf-8"))
     assert report.diagnosis_counts["INSUFFICIENT_CONTEXT"] == 2
     assert len(files["csv"].read_text("utf-8").splitlines()) >= 6
