@@ -6,11 +6,13 @@ import asyncio
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
+import ragdiag
 from ragdiag import AsyncPipeline, GoldenDataset, JudgeResult, Pipeline, RetrievedChunk, as_pipeline
 from ragdiag import calls as calls_module
 from ragdiag.errors import JudgeError, JudgeProviderError, PipelineError, SettingsError
@@ -551,3 +553,29 @@ def test_a_thousand_queries_with_every_kind_of_fault_are_all_accounted_for(numbe
         "TimeoutError: read timed out": 30,
     }
     assert verdicts["grounded"].sum() == 800
+
+
+def test_ten_thousand_queries_from_end_to_end(numbers: Any, tmp_path: Path) -> None:
+    dataset = numbers(10_000)
+
+    def retrieve(query: str) -> Any:
+        number = int(query.split()[1])
+        # One in four finds nothing, one in four ranks it last, one in ten fails.
+        if number % 10 == 9:
+            raise ValueError(number)
+        chunks = [(f"other-{i}", "text") for i in range(3)]
+        return chunks if number % 4 == 0 else [*chunks, (f"d-{query}", "text")]
+
+    results = ragdiag.evaluate(
+        as_pipeline(retrieve=retrieve, name="p"),
+        dataset,
+        workers=4,
+        store=tmp_path / "x.jsonl",
+        progress=False,
+        clock_factory=CLOCK,
+    )
+    counts = results.counts()["queries"]
+    assert counts["UNKNOWN"] == 1000
+    assert counts["WRONG_CHUNK_RETRIEVED"] == 2500
+    assert counts["WRONG_CHUNK_RANK"] == 6500
+    assert ragdiag.load_run(tmp_path / "x.jsonl").outcomes.equals(results.run.outcomes)

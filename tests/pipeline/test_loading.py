@@ -109,9 +109,7 @@ def test_a_folder_the_file_adds_to_the_path_stays_its_own(write: Write) -> None:
 
 def test_relative_imports_stay_in_the_folder(write: Write) -> None:
     write("conf.py", "NAME = 'here'")
-    path = write(
-        "pipe.py", "from .conf import NAME\npipeline = lambda query: [(NAME, query)]\n"
-    )
+    path = write("pipe.py", "from .conf import NAME\npipeline = lambda query: [(NAME, query)]\n")
     assert ids(load_pipeline(path)) == ["here"]
 
 
