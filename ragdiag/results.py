@@ -197,6 +197,11 @@ class Results(Swept):
         """
         return self._analysis.evidence.expected(self._positions, self.k)
 
+    @property
+    def passages(self) -> pd.DataFrame:
+        """One row a passage of evidence: where it stands, its ``covered`` share, rank, split."""
+        return self._analysis.evidence.passages(self._positions, self.k)
+
     def summary(self) -> pd.DataFrame:
         """Return every mean with what it rests on.
 
@@ -254,7 +259,11 @@ class Results(Swept):
     @property
     def insights(self) -> list[str]:
         """What stands out in the numbers, a sentence each."""
-        return self.report(max_top_failures=0).overall_insights
+        return list(self._insights)
+
+    @cached_property
+    def _insights(self) -> tuple[str, ...]:
+        return tuple(self.report(max_top_failures=0).overall_insights)
 
     # -- selection --------------------------------------------------------------------------------
 
@@ -344,6 +353,8 @@ class Results(Swept):
         rank_threshold: int | None = None,
         latency_threshold_ms: float | None = None,
         precision_denominator: str | None = None,
+        evidence_threshold: float | None = None,
+        relevance: str | None = None,
         rules: Sequence[Rule] | None = None,
     ) -> Results:
         """Return the same evidence under other settings; no pipeline and no judge is called.
@@ -361,6 +372,8 @@ class Results(Swept):
             rank_threshold=rank_threshold,
             latency_threshold_ms=latency_threshold_ms,
             precision_denominator=precision_denominator,
+            evidence_threshold=evidence_threshold,
+            relevance=relevance,
         )
         book = self._analysis.book if rules is None else RuleBook.of(rules)
         analysis = Analysis(self._analysis.evidence, settings, book)

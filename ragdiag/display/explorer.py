@@ -87,7 +87,7 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
             [self.search, self.counter, self.previous, self.position, self.next], layout=row
         )
         key = widgets.Label("!! major, ! warning")
-        column = widgets.Layout(width=LIST_WIDTH, flex="0 0 auto")
+        column = widgets.Layout(width=LIST_WIDTH, flex="0 0 auto", margin="0 18px 0 0")
         side = widgets.VBox([self.list, self.page, key], layout=column)
         return [filters, steps, widgets.HBox([side, self.query])]
 

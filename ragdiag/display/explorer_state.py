@@ -18,7 +18,7 @@ import pandas as pd
 from ragdiag.display.blocks import View
 from ragdiag.display.clean import fit, shorten
 from ragdiag.display.numbers import is_missing
-from ragdiag.display.views import TEXT_LIMIT, pair, view
+from ragdiag.display.views import TEXT_LIMIT, pair, query
 from ragdiag.display.views.common import category_order
 from ragdiag.recording import Run
 from ragdiag.schema import RESERVED_COLUMNS, RESERVED_PREFIXES
@@ -192,8 +192,8 @@ class ExplorerState(Generic[T]):
         rows = self._rows[start : start + PAGE]
         part = self._table.iloc[rows]
         return [
-            (_label(query_id, severity, query), query_id)
-            for query_id, severity, query in zip(
+            (_label(query_id, severity, question), query_id)
+            for query_id, severity, question in zip(
                 part["query_id"], part["severity"], part["query"], strict=True
             )
         ]
@@ -229,9 +229,9 @@ class ExplorerState(Generic[T]):
         raise NotImplementedError
 
 
-def _label(query_id: str, severity: str, query: str) -> str:
+def _label(query_id: str, severity: str, question: str) -> str:
     mark = MARKS.get(severity, "")
-    return fit(f"{shorten(query_id, 20)} {mark:2} {shorten(query, 60)}", LABEL_COLUMNS)
+    return fit(f"{shorten(query_id, 20)} {mark:2} {shorten(question, 60)}", LABEL_COLUMNS)
 
 
 def _as_text(column: pd.Series, missing: str) -> npt.NDArray[np.object_]:
@@ -310,7 +310,7 @@ class ResultsState(ExplorerState["Results"]):
         return self.obj.select(mask)
 
     def _view(self, query_id: str) -> View:
-        return view(self.obj[query_id], TEXT_LIMIT)
+        return query.view(self.obj[query_id], TEXT_LIMIT, conditions=False)
 
 
 def _orders(results: Results, frame: pd.DataFrame) -> dict[str, npt.NDArray[np.int64]]:

@@ -308,9 +308,8 @@ def _outputs(page, theme):
     for number, name in enumerate(("results", "query", "comparison", "explorer", "pair"), 1):
         cell = page.locator(".jp-Notebook > .jp-WindowedPanel-outer .jp-CodeCell, .jp-CodeCell")
         output = cell.nth(number).locator(".jp-Cell-outputArea")
-        output.scroll_into_view_if_needed()
-        if os.environ.get("RAGDIAG_SCREENSHOTS"):
-            output.screenshot(path=f"{os.environ['RAGDIAG_SCREENSHOTS']}/lab-{name}-{theme}.png")
+        output.evaluate("element => element.scrollIntoView({block: 'start'})")
+        shoot(page, f"lab-{name}-{theme}")
         output.evaluate("(element, name) => element.setAttribute('data-look', name)", name)
         found += [f"{name}: {line}" for line in serious(page, f"[data-look={name}] .ragdiag")]
     return found

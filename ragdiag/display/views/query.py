@@ -57,8 +57,11 @@ STAGES = (
 )
 
 
-def view(result: EvaluationResult, text_limit: int) -> View:
-    """Show the question, the decision trail, the chunks, the answer, the judge and the times."""
+def view(result: EvaluationResult, text_limit: int, *, conditions: bool = True) -> View:
+    """Show the question, the decision trail, the chunks, the answer, the judge and the times.
+
+    Without `conditions` the trail does not say when each rule fires, for narrow places.
+    """
     found = result.diagnosis
     note = []
     if result.query_type:
@@ -81,7 +84,7 @@ def view(result: EvaluationResult, text_limit: int) -> View:
         advice=line(strong("What to do:"), f" {shorten(found.action, text_limit)}")
         if failed and found.action
         else (),
-        sections=tuple(sections(result, text_limit)),
+        sections=tuple(sections(result, text_limit, conditions=conditions)),
         hints=(".retrieved_chunks", ".diagnosis", ".metrics", ".model_dump_json(indent=2)"),
     )
 

@@ -161,7 +161,8 @@ def _failures(results: Results, frame: pd.DataFrame, limit: int) -> Section | No
     total = len(failures)
     if not total:
         return None
-    positions = _worst_of_each(failures.frame["category"])
+    category = pd.Series(frame["category"].to_numpy(), index=frame["query_id"].to_numpy())
+    positions = _worst_of_each(category.reindex(failures.query_ids))
     limit = min(limit, DRILL_LIMIT)
     chosen = zip(positions, failures[positions], strict=True)
     drills = tuple(replace(drill(item, limit), place=place) for place, item in chosen)
