@@ -15,7 +15,7 @@ from ragdiag.validation import CheckedDataset
 __all__ = ["DatasetSummary", "Spread", "summarise"]
 
 
-class Spread(BaseModel):
+class Spread(BaseModel, defer_build=True):
     """How a count is distributed over the queries that have it.
 
     Attributes
@@ -33,7 +33,7 @@ class Spread(BaseModel):
     mean: float
 
 
-class DatasetSummary(BaseModel):
+class DatasetSummary(BaseModel, defer_build=True):
     """What a dataset consists of.
 
     Attributes

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import pandas as pd
 
-from ragdiag import harness
-from ragdiag.comparison import Comparison
 from ragdiag.dataset import GoldenDataset, load_dataset
 from ragdiag.diagnosis import RuleBook
 from ragdiag.errors import ComparisonError, EvaluationInterrupted
@@ -20,6 +18,7 @@ from ragdiag.saving import INFO_KEY
 from ragdiag.schema import Settings
 
 if TYPE_CHECKING:
+    from ragdiag.comparison import Comparison
     from ragdiag.diagnosis import Rule
     from ragdiag.judges import Judge
 
@@ -110,6 +109,9 @@ def evaluate(
         precision_denominator=precision_denominator,
     )
     RuleBook.of(rules)
+    # Loaded when something is run: reaching for a verb must not load thread and process pools.
+    from ragdiag import harness
+
     try:
         run = harness.execute(
             pipeline,
@@ -252,6 +254,9 @@ def compare(
         else next(finished)
         for given, done in zip(results_or_pipelines, recorded, strict=True)
     ]
+    # Loaded when something is compared: reaching for a verb must not load the statistics.
+    from ragdiag.comparison import Comparison
+
     return Comparison(
         *results,
         names=names,

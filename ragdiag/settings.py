@@ -36,7 +36,7 @@ class Settings(BaseModel):
     Settings(k=10, rank_threshold=5, latency_threshold_ms=1000.0, precision_denominator='retrieved')
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     k: int = 5
     rank_threshold: int = 3
