@@ -41,9 +41,12 @@ def pipeline_digest(pipeline: Pipeline) -> str:
 
     Examples
     --------
+    >>> from functools import partial
     >>> from ragdiag.pipeline import as_pipeline
-    >>> one = pipeline_digest(as_pipeline(retrieve=lambda query: [("d1", query)]))
-    >>> one == pipeline_digest(as_pipeline(retrieve=lambda query: [("d2", query)]))
+    >>> def search(query, top):
+    ...     return [("d1", query)] * top
+    >>> five = pipeline_digest(as_pipeline(retrieve=partial(search, top=5)))
+    >>> five == pipeline_digest(as_pipeline(retrieve=partial(search, top=10)))
     False
     """
     if pipeline.source is not None:

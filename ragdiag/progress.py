@@ -36,6 +36,8 @@ class Counts:
         Calls of the judge: expected so far, answered, failed.
     reused, calls : int
         Calls that the store answered, of all that are needed.
+    cache_hits : int
+        Requests of the judge that its cache answered.
     """
 
     total: int = 0
@@ -46,6 +48,7 @@ class Counts:
     judge_failed: int = 0
     reused: int = 0
     calls: int = 0
+    cache_hits: int = 0
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -73,6 +76,8 @@ class Counts:
             parts.append(f"{self.judge_failed} judge errors")
         if self.reused:
             parts.append(f"{self.reused} cached")
+        if self.cache_hits:
+            parts.append(f"{self.cache_hits} from the judge's cache")
         parts.append(_duration(self.elapsed))
         return f"{self.done}/{self.total} queries: {', '.join(parts)}"
 

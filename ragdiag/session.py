@@ -110,7 +110,7 @@ class Session:
     def run(self, executor: Executor | None, workers: int, judge_workers: int) -> Run:
         """Make all calls that are missing and return the run."""
         pools: list[Executor] = []
-        state = "stopped"
+        state, hits = "stopped", self._hits()
         try:
             self._plan()
             if executor is None:
@@ -123,6 +123,7 @@ class Session:
             while self._work or self._questions or self._running:
                 self._hand_out(executor, workers, judges, judge_workers)
                 self._take_in()
+                self._counts.cache_hits = self._hits() - hits
                 self._progress.update(self._counts)
             self._store.flush()
             state = "done"
@@ -143,6 +144,10 @@ class Session:
             self._store.close(self._caller.loop.close)
             self._progress.finish(self._counts, state)
         return self._store.run()
+
+    def _hits(self) -> int:
+        """Return how many requests the judge's cache has answered so far."""
+        return int(getattr(getattr(self._judge, "cache", None), "hits", 0))
 
     def _plan(self) -> None:
         """Find out which calls are missing."""

@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -429,6 +430,22 @@ def test_the_judge_is_prepared_before_the_first_call_and_its_host_is_named(
     result = run(pipeline, dataset, judge=Hosted(), progress="lines")
     assert events == ["prepared"]
     assert result.info["judge_host"] == "api.example.org"
+
+
+def test_hits_of_the_judges_cache_are_shown(
+    recorder: Any, counting_judge: Any, numbers: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Caching(counting_judge):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.cache = SimpleNamespace(hits=5)
+
+        def evaluate(self, *arguments: Any, **named: Any) -> Any:
+            self.cache.hits += 2
+            return super().evaluate(*arguments, **named)
+
+    run(recorder(), numbers(3), judge=Caching(), progress="lines")
+    assert "6 from the judge's cache" in capsys.readouterr().err
 
 
 def test_a_judge_that_cannot_work_is_refused_before_anything_is_called(
