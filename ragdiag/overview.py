@@ -169,6 +169,9 @@ def headline(analysis: Analysis, positions: Ints) -> str:
     suspected = _n_suspected(analysis, positions)
     if suspected:
         remarks.append(f"{suspected:,} only suspected by the offline judge")
+    wavering = _n_wavering(analysis, positions)
+    if wavering:
+        remarks.append(f"the judge changed its mind on {wavering:,}")
     return "; ".join([sentence, *remarks])
 
 
@@ -327,6 +330,17 @@ def _unjudged(analysis: Analysis, positions: Ints) -> list[str]:
         elif count:
             words.append(f"{name} of {count:,} more")
     return words
+
+
+def _n_wavering(analysis: Analysis, positions: Ints) -> int:
+    """Return on how many queries a judge that was asked several times found different things."""
+    replies = analysis.evidence.run.info.get("judge_replies") or {}
+    wavering = {
+        query_id for query_id, found in replies.items() if any(each != found[0] for each in found)
+    }
+    if not wavering:
+        return 0
+    return int(analysis.evidence.query_ids.take(positions).isin(list(wavering)).sum())
 
 
 def _n_suspected(analysis: Analysis, positions: Ints) -> int:

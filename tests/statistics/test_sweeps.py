@@ -163,6 +163,8 @@ def test_a_judge_that_changes_its_mind(build):
     ]
     assert stability.unstable == ["q000"]
     assert stability.table.loc[0, "judge reply 2"] == "ANSWER_INCORRECT"
+    assert results.headline.endswith("; the judge changed its mind on 1")
+    assert "changed its mind" not in results[["q001"]].headline
     part = results[["q001", "q000"]].stability({})
     assert part.table["query_id"].tolist() == ["q001", "q000"]
     assert part.unstable == ["q000"]
