@@ -7,11 +7,12 @@ the harness sees :class:`Stages` only.
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -35,6 +36,8 @@ __all__ = [
 _SHOWN = 200
 
 _ITEM_FORMS = "a RetrievedChunk, {'id': ..., 'text': ...} or (id, text[, score[, metadata]])"
+
+_CHUNK_FIELDS = ("id", "text", "score", "metadata")
 
 
 class Pipeline(ABC):
@@ -89,7 +92,8 @@ class Pipeline(ABC):
         """Return the chunks for `query`, best first; their order is their rank.
 
         Instead of :class:`~ragdiag.RetrievedChunk` an item may be a dict with ``id`` and ``text``
-        (``score``, ``metadata``) or a tuple ``(id, text[, score[, metadata]])``.
+        (``score``, ``metadata``), a tuple ``(id, text[, score[, metadata]])``, or a document of
+        LangChain, LlamaIndex or Haystack.
         """
 
     def generate(self, query: str, chunks: Sequence[RetrievedChunk]) -> str:
@@ -213,19 +217,22 @@ def as_pipeline(
     Parameters
     ----------
     obj : object, optional
-        A pipeline (returned as it is), a path for :func:`load_pipeline`, an object with a
-        ``retrieve`` method, or a function that retrieves.
-    retrieve : callable, optional
-        ``retrieve(query)`` returns chunks, best first.
+        A pipeline (returned as it is), a path for :func:`load_pipeline`, an object with a method
+        ``retrieve`` or ``search``, a function that retrieves, or what a framework offers: a
+        retriever or chain of LangChain, a retriever or query engine of LlamaIndex, a pipeline or
+        retriever of Haystack, an index of bm25s.
+    retrieve : callable or framework's object, optional
+        ``retrieve(query)`` returns chunks or a framework's documents, best first.
     generate : callable, optional
         ``generate(query, chunks)`` returns the answer.
-    answer : callable, optional
-        ``answer(query)`` returns ``(answer, contexts)`` in one step; then only the total time is
-        measured. Coroutine functions may be given for all three.
+    answer : callable or framework's object, optional
+        ``answer(query)`` returns ``(answer, contexts)`` in one step, as chains and query engines
+        do; then only the total time is measured. Coroutine functions may be given for all three.
     name, version : str, optional
         See :class:`Pipeline`; the name defaults to that of the function or class.
     id_from : str, optional
-        Where a framework's documents carry the chunk id.
+        Where documents have their chunk id, for instance ``"metadata.chunk_id"``; ``"text"`` makes
+        one from the text. Without it ``chunk_id`` of the metadata counts, else the document's own.
 
     Raises
     ------
@@ -245,15 +252,35 @@ def as_pipeline(
         if given:
             raise PipelineLoadError(f"give either an object or {'=, '.join(given)}=, not both")
         return _renamed(_from_object(obj, id_from), name, version)
-    for label, value in given.items():
-        if not callable(value):
-            raise PipelineLoadError(f"{label}= must be callable, got {_shown(value)}")
+    label = name or _name_of(answer or retrieve)
+    if retrieve is not None:
+        retrieve = _stage("retrieve", retrieve, id_from)
+    if answer is not None:
+        answer = _stage("answer", answer, id_from)
+    if generate is not None and not callable(generate):
+        raise PipelineLoadError(f"generate= must be callable, got {_shown(generate)}")
     if answer is not None and len(given) > 1:
         raise PipelineLoadError("answer= does both steps; give it alone")
     if answer is None and retrieve is None:
         raise PipelineLoadError("give a pipeline, retrieve= (perhaps with generate=), or answer=")
-    label = name or _name_of(answer or retrieve)
     return FunctionPipeline(retrieve, generate, answer, label, version)
+
+
+def _stage(role: Literal["retrieve", "answer"], value: Any, id_from: str | None) -> Any:
+    """Return the function to call for one step, given as such or as an object of a framework."""
+    is_function = inspect.isroutine(value)
+    if is_function and id_from is None:
+        return value
+    from ragdiag.interop import frameworks
+
+    if not is_function:
+        stages = frameworks.recognise(value, id_from, role)
+        found = None if stages is None else getattr(stages, role)
+        if found is not None:
+            return found
+    if not callable(value):
+        raise PipelineLoadError(f"{role}= must be callable, got {_shown(value)}")
+    return frameworks.with_ids(value, id_from, role)
 
 
 def _from_object(obj: object, id_from: str | None) -> Pipeline:
@@ -263,23 +290,19 @@ def _from_object(obj: object, id_from: str | None) -> Pipeline:
         return load_pipeline(obj)
     if isinstance(obj, type):
         raise PipelineLoadError(f"got the class {obj.__name__}; give an instance: {obj.__name__}()")
-    # Frameworks are recognised here by their shape, before the generic forms; `id_from` is theirs.
-    del id_from
-    retrieve = getattr(obj, "retrieve", None)
-    if callable(retrieve):
-        generate = getattr(obj, "generate", None)
-        return FunctionPipeline(
-            retrieve,
-            generate if callable(generate) else None,
-            None,
-            str(getattr(obj, "name", None) or type(obj).__name__),
-            str(getattr(obj, "version", None) or ""),
-        )
-    if callable(obj):
-        return FunctionPipeline(obj, None, None, _name_of(obj), "")
+    from ragdiag.interop import frameworks
+
+    # Plain functions are no objects of a framework, whatever attributes someone gave them.
+    stages = None if inspect.isroutine(obj) else frameworks.recognise(obj, id_from)
+    if stages is None and callable(obj):
+        stages = Stages(frameworks.with_ids(obj, id_from), None)
+    if stages is not None:
+        name = str(getattr(obj, "name", None) or _name_of(obj))
+        version = str(getattr(obj, "version", None) or "")
+        return FunctionPipeline(stages.retrieve, stages.generate, stages.answer, name, version)
     raise PipelineLoadError(
-        "expected a Pipeline, a path, an object with retrieve(query) or a function, "
-        f"got {_shown(obj)}"
+        "expected a Pipeline, a path, an object with retrieve(query) or of a framework, or a "
+        f"function, got {_shown(obj)}"
     )
 
 
@@ -303,8 +326,8 @@ def to_chunks(returned: object) -> list[RetrievedChunk]:
     Parameters
     ----------
     returned : object
-        A list or tuple of ``RetrievedChunk``, dicts or tuples. Whole-number ids become text, a NaN
-        score is no score.
+        A list or tuple of ``RetrievedChunk``, dicts, tuples or documents of a framework.
+        Whole-number ids become text, a NaN score is no score.
 
     Raises
     ------
@@ -322,23 +345,39 @@ def to_chunks(returned: object) -> list[RetrievedChunk]:
 
 
 def _to_chunk(item: object, position: int) -> RetrievedChunk:
-    if isinstance(item, RetrievedChunk):
-        fields: Mapping[str, Any] = vars(item)
-    elif isinstance(item, Mapping):
-        fields = {**item, "id": item.get("id", item.get("chunk_id"))}
-    elif isinstance(item, tuple) and 2 <= len(item) <= 4:
-        fields = dict(zip(("id", "text", "score", "metadata"), item, strict=False))
-    else:
-        raise PipelineError(f"item {position}: expected {_ITEM_FORMS}, got {_shown(item)}")
     try:
-        return RetrievedChunk.model_construct(
-            id=_chunk_id(fields.get("id")),
-            text=_text(fields.get("text")),
-            score=_score(fields.get("score")),
-            metadata=_metadata(fields.get("metadata")),
-        )
+        fields = _fields(item)
+        if fields is not None:
+            return RetrievedChunk.model_construct(
+                id=_chunk_id(fields.get("id")),
+                text=_text(fields.get("text")),
+                score=_score(fields.get("score")),
+                metadata=_metadata(fields.get("metadata")),
+            )
     except PipelineError as error:
         raise PipelineError(f"item {position}: {error} in {_shown(item)}") from None
+    raise PipelineError(f"item {position}: expected {_ITEM_FORMS}, got {_shown(item)}")
+
+
+def _fields(item: object) -> Mapping[str, Any] | None:
+    """Return the fields of a chunk by name, None for what is none."""
+    if isinstance(item, RetrievedChunk):
+        return vars(item)
+    if isinstance(item, Mapping) and "text" in item:
+        return {**item, "id": item.get("id", item.get("chunk_id"))}
+    content: tuple[Any, ...] | None
+    if isinstance(item, tuple) and item and (item[0] is None or _is_plain_id(item[0])):
+        content = item if 2 <= len(item) <= 4 else None
+    else:
+        # What is left is a framework's document, or a fault.
+        from ragdiag.interop.returned import document_fields
+
+        content = document_fields(item)
+    return None if content is None else dict(zip(_CHUNK_FIELDS, content, strict=False))
+
+
+def _is_plain_id(value: object) -> bool:
+    return isinstance(value, str | int | np.integer)
 
 
 def _chunk_id(value: object) -> str:
