@@ -47,6 +47,8 @@ MAX_LATTICE = 1_000_000
 POINT_COST = 3.0
 #: Values of a characteristic function below this do not show in a p-value.
 NEGLIGIBLE = 1e-20
+#: A binomial draw costs about as much as this many look-ups of a random byte.
+BINOMIAL_COST = 20
 #: Byte columns of random signs that are drawn at a time, so that memory stays bounded.
 BLOCK = 256
 
@@ -196,7 +198,7 @@ def _p_value(
         points = int(weights @ counts)
         if points * len(sizes) * POINT_COST <= draws * n / 8 or points <= 4096:
             return _by_lattice(weights, counts, round(observed * step)), 0
-    return _sampled(np.repeat(sizes, counts), observed, draws, seed), draws
+    return _sampled(sizes, counts, observed, draws, seed), draws
 
 
 def _enumerated(sizes: Floats, observed: float) -> float:
@@ -267,22 +269,44 @@ _SIGNS: Floats = (
 )
 
 
-def _sampled(sizes: Floats, observed: float, draws: int, seed: int) -> float:
+def _sampled(
+    sizes: Floats, counts: NDArray[np.int64], observed: float, draws: int, seed: int
+) -> float:
     """Return (b + 1) / (m + 1) over random sign patterns.
 
-    Eight signs are one random byte, and a table holds the sum of eight sizes for every byte. The
-    sizes come sorted, so the outcome depends on the seed alone and not on the order of queries.
+    The sizes come sorted, so the outcome depends on the seed and not on the order of queries.
     """
     rng = np.random.default_rng(seed)
-    padded = np.concatenate((sizes, np.zeros(-len(sizes) % 8))).reshape(-1, 8)
-    sums = np.zeros(draws)
+    n = int(counts.sum())
+    few = len(sizes) * BINOMIAL_COST * 8 < n
+    sums = (_by_counts if few else _by_bytes)(sizes, counts, draws, rng)
+    tolerance = 10.0**-DECIMALS * n
+    return (float(np.count_nonzero(np.abs(sums) >= observed - tolerance)) + 1.0) / (draws + 1.0)
+
+
+def _by_counts(
+    sizes: Floats, counts: NDArray[np.int64], draws: int, rng: np.random.Generator
+) -> Floats:
+    """Draw totals of few distinct sizes: of each only the number of plus signs matters."""
+    totals = np.zeros(draws)
+    for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        totals += size * (2.0 * rng.binomial(count, 0.5, size=draws) - count)
+    return totals
+
+
+def _by_bytes(
+    sizes: Floats, counts: NDArray[np.int64], draws: int, rng: np.random.Generator
+) -> Floats:
+    """Draw totals of many sizes: eight signs are one random byte, a table holds their sums."""
+    each = np.repeat(sizes, counts)
+    padded = np.concatenate((each, np.zeros(-len(each) % 8))).reshape(-1, 8)
+    totals = np.zeros(draws)
     for start in range(0, len(padded), BLOCK):
         tables = padded[start : start + BLOCK] @ _SIGNS.T
         patterns = rng.integers(0, 256, size=(len(tables), draws), dtype=np.uint8)
         for table, pattern in zip(tables, patterns, strict=True):
-            sums += table.take(pattern)
-    tolerance = 10.0**-DECIMALS * len(sizes)
-    return (float(np.count_nonzero(np.abs(sums) >= observed - tolerance)) + 1.0) / (draws + 1.0)
+            totals += table.take(pattern)
+    return totals
 
 
 @dataclass(frozen=True, slots=True)
