@@ -22,7 +22,6 @@ from ragdiag.diagnosis import (
     diagnose_table,
 )
 from ragdiag.evidence import RunEvidence
-from ragdiag.metrics import retrieval_measures
 from ragdiag.reasons import Findings, reasons
 from ragdiag.rules import Evidence, RuleBook
 from ragdiag.schema import Settings
@@ -60,20 +59,13 @@ class Analysis:
     """
 
     def __init__(self, evidence: RunEvidence, settings: Settings, book: RuleBook) -> None:
-        self.evidence = evidence
+        self.evidence = evidence = evidence.under(settings)
         self.settings = settings
         self.book = book
-        ranks = evidence.ranks
-        measured = retrieval_measures(
-            ranks.pair_query,
-            ranks.pair_rank,
-            ranks.pair_grade,
-            ranks.n_retrieved,
-            ks=[settings.k],
-            precision_denominator=settings.precision_denominator,
-        )
+        measured = evidence.measures([settings.k], settings.precision_denominator)
         self.n_found: Ints = measured[f"n_found_at_{settings.k}"]
-        at_k = [f"{name}_at_{settings.k}" for name in MEASURES_AT_K]
+        by_passage = () if evidence.covers is None else ("iou",)
+        at_k = [f"{name}_at_{settings.k}" for name in (*MEASURES_AT_K, *by_passage)]
         self.measures: dict[str, Floats] = {
             name: np.where(evidence.retrieval_measured, measured[name], np.nan)
             for name in (*at_k, *MEASURES_OF_ALL)
@@ -213,8 +205,21 @@ class Analysis:
             n_deeper=np.bincount(query, minlength=len(self)),
             errors=lambda at: _plain(outcomes["error"].take(at)),
             screened=lambda at: verdicts["screened"].take(at).fillna(False).tolist(),
+            by_passage=self.evidence.by_passage,
+            covered=self.evidence.covered_shares(k),
+            covered_deeper=self.evidence.covered_shares(),
+            n_split=self._n_split(k),
             rows=lambda at: plain_rows(self._rule_table(self.diagnosis).take(at)),
         )
+
+    def _n_split(self, k: int) -> Ints:
+        """Return how many passages not in the top k a chunk's border cuts, for each query."""
+        if self.evidence.covers is None:
+            return np.zeros(len(self), dtype=np.int64)
+        covers = self.evidence.covers
+        came = self.evidence.completed()
+        lost = covers.passage_split & ((came == 0) | (came > k))
+        return np.bincount(covers.passage_query[lost], minlength=len(self))
 
     def reasons(self, positions: Ints) -> list[str]:
         """Return why each of the queries at `positions` has its category, one sentence each."""

@@ -26,6 +26,7 @@ __all__ = ["Comparator", "Evaluator", "compare", "diagnose", "evaluate"]
 
 PathLike: TypeAlias = str | Path
 Denominator: TypeAlias = Literal["retrieved", "k"]
+Relevance: TypeAlias = Literal["ids", "evidence"]
 
 #: A path with this ending is a pipeline's source; any other is a stored run.
 SOURCE_SUFFIX = ".py"
@@ -42,6 +43,8 @@ def evaluate(
     rank_threshold: int = 3,
     latency_threshold_ms: float = 1000.0,
     precision_denominator: Denominator = "retrieved",
+    evidence_threshold: float = 0.9,
+    relevance: Relevance = "ids",
     judge: Judge | str | None = None,
     workers: int = 1,
     judge_workers: int = 8,
@@ -69,6 +72,10 @@ def evaluate(
         Retrieval may take this long, milliseconds.
     precision_denominator : {"retrieved", "k"}
         What precision divides by: min(k, number retrieved), or k.
+    evidence_threshold : float
+        A passage of evidence is there once this share of its characters has come.
+    relevance : {"ids", "evidence"}
+        What counts where a question has both labelled chunk ids and passages of evidence.
     judge : Judge or str, optional
         Who says whether answers are correct and grounded; ``"lexical"`` works offline.
     workers, judge_workers : int
@@ -107,6 +114,8 @@ def evaluate(
         rank_threshold=rank_threshold,
         latency_threshold_ms=latency_threshold_ms,
         precision_denominator=precision_denominator,
+        evidence_threshold=evidence_threshold,
+        relevance=relevance,
     )
     RuleBook.of(rules)
     # Loaded when something is run: reaching for a verb must not load thread and process pools.
@@ -157,6 +166,8 @@ def diagnose(
     rank_threshold: int = 3,
     latency_threshold_ms: float = 1000.0,
     precision_denominator: Denominator = "retrieved",
+    evidence_threshold: float = 0.9,
+    relevance: Relevance = "ids",
     rules: Sequence[Rule] = (),
 ) -> Results:
     """Diagnose a recorded run; no pipeline and no judge is called.
@@ -169,7 +180,9 @@ def diagnose(
     dataset : GoldenDataset, DataFrame or path, optional
         Whose questions and labels to use instead of those recorded with the run, joined on query
         id; what another tool recorded also on the text of the question.
-    k, rank_threshold, latency_threshold_ms, precision_denominator, rules
+    k, rank_threshold, latency_threshold_ms, precision_denominator, evidence_threshold, relevance
+        Settings, as in :func:`evaluate`.
+    rules : sequence of Rule
         As in :func:`evaluate`.
     """
     settings = Settings(
@@ -177,6 +190,8 @@ def diagnose(
         rank_threshold=rank_threshold,
         latency_threshold_ms=latency_threshold_ms,
         precision_denominator=precision_denominator,
+        evidence_threshold=evidence_threshold,
+        relevance=relevance,
     )
     if isinstance(run, Results):
         recorded = run.run

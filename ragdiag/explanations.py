@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ragdiag.diagnosis import FIRED, NOT_APPLICABLE, NOT_MEASURED, PASSED, STATE_NAMES
-from ragdiag.reasons import milliseconds
+from ragdiag.reasons import in_percent, milliseconds
 from ragdiag.rules import Rule
 from ragdiag.schema import RuleOutcome, Settings
 from ragdiag.taxonomy import FailureCategory
@@ -65,6 +65,14 @@ class Case:
     own_reasons : mapping of str to str
         Reasons of the user's rules that fired.
     suspect_label : bool or None
+    passages : sequence of mapping
+        Of a query whose evidence are passages: ``passage`` (what to call it), ``covered`` (share of
+        it in the top k), ``covered_at_any_rank``, ``split``; empty where ids count. The names of
+        `expected` are then those of the passages, and a rank is the depth at which one is there.
+    recall : float or None
+        At k.
+    first_rank : int or None
+        Rank of the first relevant chunk.
     """
 
     settings: Settings
@@ -82,10 +90,16 @@ class Case:
     expected_answer: str | None
     own_reasons: Mapping[str, str]
     suspect_label: bool | None
+    passages: Sequence[Mapping[str, Any]] = ()
+    recall: float | None = None
+    first_rank: int | None = None
 
     @property
     def first(self) -> tuple[str, int] | None:
         """The relevant chunk that came first and its rank."""
+        if self.passages:
+            rank = self.first_rank
+            return None if rank is None else (self.retrieved[rank - 1], rank)
         came = [(rank, place, name) for place, (name, rank) in enumerate(self.expected) if rank]
         return (min(came)[2], min(came)[0]) if came else None
 
@@ -148,6 +162,8 @@ def _why_not_measured(category: FailureCategory, case: Case) -> str:
         if case.verdict.get(f"{side}_error"):
             return str(case.verdict[f"{side}_error"])
         return "the judge gave no verdict" if case.verdict else "not judged"
+    if case.passages:
+        return "the chunks could not be compared with the evidence: texts or offsets are missing"
     return "no retrieval was recorded" if case.expected else "no relevant chunk is known"
 
 
@@ -160,7 +176,10 @@ def _ended(case: Case, state: int) -> str:
 
 def _came(case: Case, state: int) -> str:
     if state == PASSED and case.first:
-        return f"first relevant chunk {case.first[0]} at rank {case.first[1]}"
+        what = "chunk with evidence" if case.passages else "relevant chunk"
+        return f"first {what} {case.first[0]} at rank {case.first[1]}"
+    if case.passages:
+        return f"no chunk with evidence in the top {case.settings.k}; {_covered(case)}"
     return f"0 of {len(case.expected)}; {_places(case, _missing(case))}"
 
 
@@ -168,13 +187,18 @@ def _complete(case: Case, state: int) -> str:
     if state == NOT_APPLICABLE:
         return "no relevant chunk came"
     found = f"{case.n_found} of {len(case.expected)}"
+    if case.passages:
+        noun = "passage" if len(case.expected) == 1 else "passages"
+        found = f"{found} {noun}"
     if state == PASSED:
         return f"{found} in the top {case.settings.k}"
+    if case.passages:
+        return f"{found}; {_covered(case, only_missing=True)}"
     return f"{found}; {_places(case, _missing(case))}"
 
 
 def _ranked(case: Case, state: int) -> str:
-    if case.first is None or not case.n_found:
+    if case.first is None or (not case.n_found and not case.passages):
         return "no relevant chunk came"
     if state == NOT_APPLICABLE:
         return f"only {case.n_found} of {len(case.expected)} in the top {case.settings.k}"
@@ -222,6 +246,26 @@ def _places(case: Case, pairs: Sequence[tuple[str, int | None]]) -> str:
     )
 
 
+def _covered(case: Case, *, only_missing: bool = False) -> str:
+    """Say how much of each passage is in the top k, and what stands in the way of the rest."""
+    missing = {name for name, _ in _missing(case)}
+    said = []
+    for passage in case.passages:
+        name, covered, deeper = (
+            passage[key] for key in ("passage", "covered", "covered_at_any_rank")
+        )
+        if only_missing and name not in missing:
+            continue
+        text = f"{name} {'not measured' if covered is None else in_percent(covered)}"
+        remarks = []
+        if passage["split"] and covered is not None:
+            remarks.append("a chunk's border splits it")
+        if covered is not None and deeper > covered:
+            remarks.append(f"{in_percent(deeper)} with all that was retrieved")
+        said.append(f"{text} ({'; '.join(remarks)})" if remarks else text)
+    return _listed(said)
+
+
 def _listed(items: Sequence[str]) -> str:
     if not items:
         return "none"
@@ -232,6 +276,14 @@ def _listed(items: Sequence[str]) -> str:
 
 def _retrieval_lines(case: Case) -> list[str]:
     k = case.settings.k
+    if case.passages:
+        recall = "not measured" if case.recall is None else f"{case.recall:.2f}"
+        return [
+            f"evidence: {_listed([name for name, _ in case.expected])}",
+            f"covered in the top {k}: {_covered(case)}",
+            f"retrieved in the top {k}: {_listed(list(case.retrieved[:k]))}",
+            f"recall@{k}: {recall} of the evidence's characters",
+        ]
     found = [(name, rank) for name, rank in case.expected if rank is not None and rank <= k]
     return [
         f"expected chunks: {_listed([name for name, _ in case.expected])}",

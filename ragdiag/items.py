@@ -49,12 +49,31 @@ def _build(analysis: Analysis, positions: Ints) -> list[EvaluationResult]:
     named = list(zip(evidence.pair_chunk_ids(pairs), came, strict=True))
     relevant = evidence.pair_relevant[pairs].tolist()
     expected = _split(list(zip(named, relevant, strict=True)), pair_counts.tolist())
+    passages = _passages(analysis, positions)
+    relevant_ranks = evidence.relevant_ranks_of(positions)
     return [
-        _item(analysis, place, row, reason, own_chunks, [pair for pair, ok in own_pairs if ok])
-        for place, row, reason, own_chunks, own_pairs in zip(
-            positions.tolist(), rows, reasons, chunks, expected, strict=True
+        _item(analysis, place, row, reason, chunks, pairs, passages.get(row["query_id"], []), ranks)
+        for place, row, reason, chunks, pairs, ranks in zip(
+            positions.tolist(),
+            rows,
+            reasons,
+            chunks,
+            [[pair for pair, ok in own if ok] for own in expected],
+            relevant_ranks,
+            strict=True,
         )
     ]
+
+
+def _passages(analysis: Analysis, positions: Ints) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the passages of each of the queries that are measured by them."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    if analysis.evidence.covers is not None:
+        for row in plain_rows(
+            analysis.evidence.passages(np.unique(positions), analysis.settings.k)
+        ):
+            found.setdefault(row["query_id"], []).append(row)
+    return found
 
 
 def _split(items: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
@@ -69,13 +88,16 @@ def _item(
     reason: str,
     chunks: Sequence[Mapping[str, Any]],
     expected: list[tuple[str, int | None]],
+    passages: list[Mapping[str, Any]],
+    relevant_ranks: list[int],
 ) -> EvaluationResult:
-    case = _case(analysis, place, row, [chunk["chunk_id"] for chunk in chunks], expected)
+    case = _case(analysis, place, row, [chunk["chunk_id"] for chunk in chunks], expected, passages)
     return EvaluationResult(
         query_id=row["query_id"],
         query=row["query"] or "",
         query_type=row["query_type"],
-        expected_chunk_ids=[name for name, _ in expected],
+        # Passages are nobody's chunk ids.
+        expected_chunk_ids=[] if passages else [name for name, _ in expected],
         expected_answer=row["expected_answer"],
         retrieved_chunks=[_chunk(chunk) for chunk in chunks],
         generated_answer=row["answer"],
@@ -95,6 +117,8 @@ def _item(
         judge_error=_judge_error(row),
         trail=trail(case),
         suspect_label=row["suspect_label"],
+        evidence=[{k: v for k, v in each.items() if k != "query_id"} for each in passages],
+        relevant_ranks=relevant_ranks,
         metadata={name: row[name] for name in analysis.evidence.metadata if row[name] is not None},
     )
 
@@ -105,6 +129,7 @@ def _case(
     row: Mapping[str, Any],
     retrieved: Sequence[str],
     expected: Sequence[tuple[str, int | None]],
+    passages: Sequence[Mapping[str, Any]],
 ) -> Case:
     diagnosis = analysis.diagnosis
     states = diagnosis.states[:, place].tolist()
@@ -129,6 +154,9 @@ def _case(
             if isinstance(rule, Rule) and state == FIRED
         },
         suspect_label=row["suspect_label"],
+        passages=passages,
+        recall=row[f"recall_at_{analysis.settings.k}"],
+        first_rank=row["first_relevant_rank"],
     )
 
 

@@ -156,9 +156,9 @@ def _found(ids: pd.Index, among: pd.Index) -> npt.NDArray[np.bool_]:
 
 
 def _refuse_other_settings(results: Sequence[Results], names: Sequence[str]) -> None:
-    first = results[0].settings.model_dump()
+    first = dict(results[0].settings)
     for each, name in zip(results, names, strict=True):
-        own = each.settings.model_dump()
+        own = dict(each.settings)
         differing = [setting for setting in first if first[setting] != own[setting]]
         if differing:
             listed = ", ".join(

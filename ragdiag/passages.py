@@ -215,8 +215,10 @@ def _add_remnants(
         if start >= end:
             continue
         for place in by_text:
-            if found[place] is None and passage.completes(chunks[place].norm, start, end):
-                found[place] = Found(((start, end),), cut=True)
+            if passage.completes(chunks[place].norm, start, end):
+                part = found[place]
+                more = [*(() if part is None else part.intervals), (start, end)]
+                found[place] = Found(tuple(merged(more)), cut=True)
 
 
 def _length(intervals: Sequence[Interval]) -> int:

@@ -5,6 +5,7 @@ Nothing is decided here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from ragdiag.diagnosis import Diagnosis
 from ragdiag.rules import Evidence, Rule
 from ragdiag.taxonomy import FailureCategory
 
-__all__ = ["Findings", "milliseconds", "own_reason", "reasons"]
+__all__ = ["Findings", "in_percent", "milliseconds", "own_reason", "reasons"]
 
 #: What is added to the finding of a judge that only screens.
 SCREENED = "(offline screening)"
@@ -58,6 +59,12 @@ class Findings:
         Positions to whether the judge only screens.
     rows : callable
         Positions to rows as dicts, for the user's rules.
+    by_passage : numpy.ndarray of bool
+        Where the evidence are passages, not chunk ids.
+    covered, covered_deeper : numpy.ndarray of float
+        Share of the evidence in the top k, and in all that was retrieved; NaN where ids count.
+    n_split : numpy.ndarray of int
+        Passages that are not in the top k and that a chunk's border cuts.
     """
 
     evidence: Evidence
@@ -67,6 +74,10 @@ class Findings:
     errors: Callable[[npt.NDArray[np.int64]], Sequence[str | None]]
     screened: Callable[[npt.NDArray[np.int64]], Sequence[bool]]
     rows: Callable[[npt.NDArray[np.int64]], Sequence[Mapping[str, Any]]]
+    by_passage: npt.NDArray[np.bool_]
+    covered: npt.NDArray[np.float64]
+    covered_deeper: npt.NDArray[np.float64]
+    n_split: npt.NDArray[np.int64]
 
 
 Places = npt.NDArray[np.int64]
@@ -100,6 +111,64 @@ def _failed(findings: Findings, at: Places) -> Iterable[str]:
 
 def _retrieval(findings: Findings, at: Places) -> Iterable[str]:
     evidence = findings.evidence
+    texts = list(_by_id(findings, at))
+    for place in np.flatnonzero(findings.by_passage[at]).tolist():
+        query = at[place]
+        texts[place] = _covered_sentence(
+            int(evidence.n_found[query]),
+            int(evidence.n_relevant[query]),
+            evidence.settings.k,
+            float(findings.covered[query]),
+            float(findings.covered_deeper[query]),
+            float(evidence.first_relevant_rank[query]),
+            int(findings.n_split[query]),
+        )
+    return texts
+
+
+def in_percent(share: float) -> str:
+    """Return a share in whole per cent; what is not all of it is never told as such.
+
+    Examples
+    --------
+    >>> in_percent(0.614), in_percent(0.999), in_percent(0.002)
+    ('61%', '99%', 'less than 1%')
+    """
+    return "less than 1%" if 0 < share < 0.01 else f"{math.floor(share * 100 + 1e-9)}%"
+
+
+def _covered_sentence(
+    n_found: int,
+    n_passages: int,
+    k: int,
+    covered: float,
+    deeper: float,
+    first_rank: float,
+    n_split: int,
+) -> str:
+    """Return how much of the passages came, and whether a chunk's border is to blame."""
+    if not covered:
+        start = f"None of the evidence is in the top {k}"
+    else:
+        noun = "passage" if n_passages == 1 else "passages"
+        start = (
+            f"{in_percent(covered)} of the evidence is in the top {k} "
+            f"({n_found} of {n_passages} {noun} there)"
+        )
+    if deeper <= covered:
+        rest = "nothing of it retrieved at any rank" if not covered else "the rest not retrieved"
+    elif first_rank > k:
+        rest = f"the first of it came at rank {int(first_rank)}"
+    else:
+        rest = f"{in_percent(deeper)} with all that was retrieved"
+    text = f"{start}, {rest}"
+    if n_split:
+        text += f"; a chunk's border splits {n_split} of the passages that are missing"
+    return f"{text}."
+
+
+def _by_id(findings: Findings, at: Places) -> Iterable[str]:
+    evidence = findings.evidence
     return map(
         _found_sentence,
         evidence.n_found[at].tolist(),
@@ -128,9 +197,11 @@ def _found_sentence(n_found: int, n_relevant: int, k: int, next_rank: int, n_dee
 def _rank(findings: Findings, at: Places) -> Iterable[str]:
     limit = findings.evidence.settings.rank_threshold
     ranks = findings.evidence.first_relevant_rank[at].astype(int).tolist()
+    by_passage = findings.by_passage[at].tolist()
+    whats = ["chunk with evidence" if each else "relevant chunk" for each in by_passage]
     return [
-        f"The first relevant chunk came at rank {rank}, after the limit of {limit}."
-        for rank in ranks
+        f"The first {what} came at rank {rank}, after the limit of {limit}."
+        for rank, what in zip(ranks, whats, strict=True)
     ]
 
 

@@ -396,11 +396,6 @@ class Results(Swept):
             The file.
         safe : bool
             Put an apostrophe before texts that a spreadsheet would run as a formula.
-
-        Raises
-        ------
-        ExportError
-            The file cannot be written.
         """
         if path is None:
             return export.csv_text(self._frame, safe=safe)
@@ -434,11 +429,6 @@ class Results(Swept):
 
         The file is that of :meth:`Run.save <ragdiag.recording.Run.save>` and can be read as a run
         as well. Of the user's rules only the names are kept: code is never read from a file.
-
-        Raises
-        ------
-        ExportError
-            The file cannot be written.
         """
         save_analysis(self._analysis, self._positions, Path(path))
 

@@ -48,7 +48,8 @@ class Evidence:
     retrieval_measured : numpy.ndarray of bool
         Whether there are both relevant ids and a retrieval to compare them with.
     n_relevant, n_found : numpy.ndarray of int
-        Relevant chunks, and how many of them came in the top k.
+        Relevant chunks, and how many of them came in the top k; of a query whose evidence are
+        passages, these, and how many of them came to the share ``evidence_threshold``.
     first_relevant_rank : numpy.ndarray of float
         NaN where nothing relevant came at any rank.
     retrieval_ms : numpy.ndarray of float
@@ -80,6 +81,11 @@ class Evidence:
         """Where something is known of the query and its pipeline did not fail."""
         judged = ~np.isnan(self.grounded) | ~np.isnan(self.answer_correct)
         return ~self.failed & (self.has_outcome | self.retrieval_measured | judged)
+
+    @cached_property
+    def some_found(self) -> Bools:
+        """Where a relevant chunk is in the top k; it may hold no more than a part of a passage."""
+        return (self.n_found > 0) | (self.first_relevant_rank <= self.settings.k)
 
     @cached_property
     def all_found(self) -> Bools:
@@ -149,13 +155,13 @@ RULES: tuple[BuiltinRule, ...] = (
         FailureCategory.WRONG_CHUNK_RETRIEVED,
         "no relevant chunk in the top {k}",
         measured=lambda e: e.retrieval_measured,
-        fires=lambda e: e.n_found == 0,
+        fires=lambda e: ~e.some_found,
     ),
     BuiltinRule(
         FailureCategory.INSUFFICIENT_CONTEXT,
         "only some of the relevant chunks in the top {k}",
         measured=lambda e: e.retrieval_measured,
-        applicable=lambda e: e.n_found > 0,
+        applicable=lambda e: e.some_found,
         fires=lambda e: ~e.all_found,
     ),
     BuiltinRule(

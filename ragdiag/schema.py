@@ -75,11 +75,17 @@ RESERVED_PREFIXES: tuple[str, ...] = (
     "recall_at_",
     "hit_rate_at_",
     "ndcg_at_",
+    "iou_at_",
     "signal_",
 )
 
 
-class _Shown(BaseModel):
+class _Model(BaseModel):
+    # Schemas are built on first use, which keeps the import light.
+    model_config = ConfigDict(defer_build=True)
+
+
+class _Shown(_Model):
     """A model that notebooks show as a report; its own repr stays pydantic's one line."""
 
     def _repr_html_(self) -> str:
@@ -93,7 +99,7 @@ class _Shown(BaseModel):
         return display.bundle(self)
 
 
-class RetrievedChunk(BaseModel):
+class RetrievedChunk(_Model):
     """One chunk as a pipeline returned it; its place in the list is its rank.
 
     Attributes
@@ -119,7 +125,7 @@ class RetrievedChunk(BaseModel):
     metadata: dict[str, object] | None = None
 
 
-class QuerySample(BaseModel):
+class QuerySample(_Model):
     """One question with what is known to be right about it.
 
     Attributes
@@ -237,7 +243,7 @@ class QuerySample(BaseModel):
         )
 
 
-class Claim(BaseModel):
+class Claim(_Model):
     """One statement of an answer, and what the context says of it.
 
     Attributes
@@ -317,7 +323,7 @@ class JudgeResult(_Shown):
         return self
 
 
-class RuleOutcome(BaseModel):
+class RuleOutcome(_Model):
     """What one rule found for one query: a line of the decision trail.
 
     Attributes
@@ -341,7 +347,7 @@ class RuleOutcome(BaseModel):
     detail: str = ""
 
 
-class DiagnosisResult(BaseModel):
+class DiagnosisResult(_Model):
     """Why a query ended as it did.
 
     Attributes
@@ -405,8 +411,9 @@ class EvaluationResult(_Shown):
     metadata : dict
         The user's own fields of the sample.
     evidence : list of dict
-        The sample's passages: ``name, document, start, end, text``, ``covered`` (share of it in the
-        top k), ``rank`` (depth at which it is there), ``split`` (a chunk's border cuts it).
+        The sample's passages: ``passage`` (what to call it), ``document, start, end, text``,
+        ``covered`` (share of it in the top k), ``covered_at_any_rank``, ``rank`` (depth at which it
+        is there), ``in_top_k``, ``split`` (a chunk's border cuts it).
     relevant_ranks : list of int
         Ranks of the retrieved chunks that are relevant.
     """

@@ -28,10 +28,9 @@ from ragdiag.display.plots.house import (
     title,
 )
 from ragdiag.display.views.common import category_colour, category_order
+from ragdiag.evidence import RunEvidence
 from ragdiag.facts import facts_of
 from ragdiag.insights import deeper_k
-from ragdiag.metrics import retrieval_measures
-from ragdiag.relevance import relevant_ranks
 from ragdiag.taxonomy import FailureCategory
 
 if TYPE_CHECKING:
@@ -228,20 +227,11 @@ def _rank_colour(rank: int, results: Results) -> str:
 # ------------------------------------------------------------------------------------ recall at k
 def recall_data(results: Results) -> pd.DataFrame:
     """Return ``k, recall, precision, n``: means over the labelled queries at every depth."""
-    frame = results.frame
-    run = results.run
-    ranks = relevant_ranks(frame["query_id"], run.qrels, run.retrieved)
-    deepest = int(min(max([results.k, *ranks.n_retrieved.tolist()]), MAX_DEPTH))
+    evidence = RunEvidence(results.run).under(results.settings)
+    deepest = int(min(max([results.k, *evidence.n_retrieved.tolist()]), MAX_DEPTH))
     depths = range(1, deepest + 1)
-    failed = (frame["status"] == "failed").to_numpy(dtype=bool, na_value=False)
-    measured = retrieval_measures(
-        ranks.pair_query,
-        ranks.pair_rank,
-        ranks.pair_grade,
-        ranks.n_retrieved,
-        ks=depths,
-        precision_denominator=results.settings.precision_denominator,
-    )
+    failed = evidence.failed
+    measured = evidence.measures(depths, results.settings.precision_denominator)
     rows = []
     for k in depths:
         recall = aggregates.mean(np.where(failed, np.nan, measured[f"recall_at_{k}"]), failed)

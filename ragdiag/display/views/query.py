@@ -32,6 +32,7 @@ from ragdiag.display.views.common import (
     short_id,
     short_name,
 )
+from ragdiag.reasons import in_percent
 from ragdiag.schema import EvaluationResult, RetrievedChunk
 
 __all__ = [
@@ -175,21 +176,15 @@ def _trail(result: EvaluationResult, limit: int, *, conditions: bool) -> Section
 
 # ----------------------------------------------------------------------------------------- chunks
 def _expected(result: EvaluationResult, limit: int) -> Section:
+    if result.evidence:
+        return _evidence(result, limit)
     expected = result.expected_chunk_ids
     if not expected:
         words = line("no relevant chunk is labelled, so retrieval is not measured")
         return Section("Expected chunks", Lines((words,)))
     k = depth(result)
     ranks = first_ranks(result.retrieved_chunks)
-    measured = [
-        f"{label} {measure(value)}"
-        for label, value in (
-            (f"recall@{k}", result.metrics.get(f"recall_at_{k}")),
-            (f"precision@{k}", result.metrics.get(f"precision_at_{k}")),
-            ("reciprocal rank", result.metrics.get("reciprocal_rank")),
-        )
-        if not is_missing(value)
-    ]
+    measured = _measured(result, ("recall", "precision"))
     n_came = sum(k is not None and ranks.get(chunk, k + 1) <= k for chunk in expected)
     note = ([f"{n_came} of {len(expected)} in the top {k}"] if k else []) + measured
     rows, brief = [], []
@@ -210,6 +205,38 @@ def _expected(result: EvaluationResult, limit: int) -> Section:
         line("; ".join(note)),
         brief=(line(*said),),
     )
+
+
+def _measured(result: EvaluationResult, names: Sequence[str]) -> list[str]:
+    """Name the measures that there are, those at k first."""
+    k = depth(result)
+    values = [(f"{name}@{k}", result.metrics.get(f"{name}_at_{k}")) for name in names]
+    values.append(("reciprocal rank", result.metrics.get("reciprocal_rank")))
+    return [f"{label} {measure(value)}" for label, value in values if not is_missing(value)]
+
+
+def _evidence(result: EvaluationResult, limit: int) -> Section:
+    """Show the passages that count as relevant, and how much of each came."""
+    k = depth(result)
+    rows: list[Row] = []
+    said: list[Any] = []
+    for passage in result.evidence[:MAX_EXPECTED]:
+        covered, everywhere = passage["covered"], passage["covered_at_any_rank"]
+        text = "not measured" if covered is None else in_percent(covered)
+        if covered is not None and everywhere > covered:
+            text += f" ({in_percent(everywhere)} with all that was retrieved)"
+        if covered is not None and passage["split"]:
+            text += "; a chunk's border splits it"
+        rows.append(Row((Cell(line(shorten(passage["passage"], limit))), Cell(line(text)))))
+        said += ["; "] * bool(said) + [line(shorten(passage["passage"], limit), " ", text)]
+    if len(result.evidence) > MAX_EXPECTED:
+        rows.append(Row(cut=line(f"showing {MAX_EXPECTED} of {len(result.evidence)}")))
+    n_there = sum(passage["in_top_k"] is True for passage in result.evidence)
+    note = [f"{n_there} of {plural(len(result.evidence), 'passage')} in the top {k}"] if k else []
+    note += _measured(result, ("recall", "precision", "iou"))
+    columns = (Column("Passage", head=True, prose=True), Column(f"Covered in the top {k}"))
+    table = Table(columns, tuple(rows))
+    return Section("Evidence", table, line("; ".join(note)), brief=(line(*said),))
 
 
 def came(rank: int | None, k: int | None, *, failed: bool) -> Line:
@@ -248,6 +275,8 @@ def _retrieved(result: EvaluationResult, limit: int) -> Section:
         return Section("Retrieved chunks", Lines((line(why),)))
     k = depth(result)
     expected = set(result.expected_chunk_ids)
+    if result.evidence:
+        expected = {chunks[rank - 1].id for rank in result.relevant_ranks if rank <= len(chunks)}
     relevant = [rank for rank, chunk in enumerate(chunks, 1) if chunk.id in expected]
     ranks = shown_ranks(len(chunks), relevant, k)
     scored = any(chunk.score is not None for chunk in chunks)

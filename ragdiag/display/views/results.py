@@ -29,6 +29,7 @@ from ragdiag.display.views.parts import (
     types_section,
 )
 from ragdiag.display.views.query import depth, first_ranks
+from ragdiag.reasons import in_percent
 from ragdiag.schema import EvaluationResult
 from ragdiag.taxonomy import FailureCategory
 
@@ -198,7 +199,10 @@ def drill(item: EvaluationResult, limit: int) -> Drill:
     pairs: list[tuple[str, Line]] = [("Why", line(shorten(item.diagnosis.reason, limit)))]
     if item.error:
         pairs.append(("Error", line(shorten(item.error, limit))))
-    if item.expected_chunk_ids and item.status == "completed":
+    if item.evidence and item.status == "completed":
+        words = [f"{each['passage']} {_share(each['covered'])}" for each in item.evidence]
+        pairs.append(("Evidence", line(shorten("; ".join(words), limit))))
+    elif item.expected_chunk_ids and item.status == "completed":
         pairs.append(("Relevant", _relevant(item)))
     if item.retrieved_chunks:
         ids = [chunk.id for chunk in item.retrieved_chunks[: depth(item) or 5]]
@@ -214,6 +218,10 @@ def drill(item: EvaluationResult, limit: int) -> Drill:
         pairs.append(("Judge", line(shorten(item.judge_error, limit))))
     colour = category_colour(None if category is None else str(category))
     return Drill(summary, colour, tuple(pairs))
+
+
+def _share(covered: float | None) -> str:
+    return "not measured" if covered is None else f"{in_percent(covered)} covered"
 
 
 def _relevant(item: EvaluationResult) -> Line:
