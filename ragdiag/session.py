@@ -139,9 +139,9 @@ class Session:
             raise
         finally:
             self._caller.stop.set()
+            self._store.close(self._caller.loop.close)
             for pool in pools:
                 pool.shutdown(wait=state == "done", cancel_futures=True)
-            self._store.close(self._caller.loop.close)
             self._progress.finish(self._counts, state)
         return self._store.run()
 
@@ -177,9 +177,8 @@ class Session:
                 self._work.append(Task(query_id, query, chunks_of(retrieved["chunks"])))
         if counts.reused:
             self._progress.note(f"reused {counts.reused} of {counts.calls} calls")
-        prepare = getattr(self._judge, "prepare", None)
-        if callable(prepare) and (self._questions or self._work):
-            prepare()
+        if self._judge is not None and (self._questions or self._work):
+            self._prepare_judge()
 
     def _announce_judge(self) -> None:
         identity = getattr(self._judge, "identity", None) or {"judge": type(self._judge).__name__}
@@ -190,9 +189,17 @@ class Session:
         host = getattr(self._judge, "host", None)
         if host:
             record["host"] = str(host)
-            self._progress.note(f"judge {name}: questions, answers and chunks are sent to {host}")
         if self._ledger.judge != record:
             self._store.write(record)
+
+    def _prepare_judge(self) -> None:
+        """Say who receives text, and let the judge make sure that it can work."""
+        name, host = self._ledger.judge["name"], self._ledger.judge.get("host")
+        if host:
+            self._progress.note(f"judge {name}: questions, answers and chunks are sent to {host}")
+        prepare = getattr(self._judge, "prepare", None)
+        if callable(prepare):
+            prepare()
 
     def _ask_about(self, query_id: str, query: str) -> None:
         """Queue the questions to the judge about a query that has an answer."""
