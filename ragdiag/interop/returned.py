@@ -23,7 +23,7 @@ TEXT_ATTRIBUTES = ("page_content", "get_content", "content", "text")
 
 #: Where a chain puts its answer, and the documents it rests on.
 ANSWER_KEYS = ("answer", "result", "output", "response", "generated_answer")
-CONTEXT_KEYS = ("context", "contexts", "documents", "source_documents", "docs", "chunks", "sources")
+CONTEXT_KEYS = ("context", "contexts", "documents", "source_documents", "docs", "chunks", "results")
 
 #: Id, text, score and metadata, as the border of a pipeline takes them.
 Fields = tuple[Any, str, Any, Mapping[str, Any] | None]
@@ -54,7 +54,13 @@ def documents_fields(returned: Any, id_from: str | None = None) -> list[Any]:
     [(7, 'Seven days.', None, {'nr': 7})]
     """
     if isinstance(returned, Mapping):
-        returned = first_of(returned, CONTEXT_KEYS)
+        held = first_of(returned, CONTEXT_KEYS)
+        if held is None:
+            raise PipelineError(
+                f"expected documents under one of {_listed(dict.fromkeys(CONTEXT_KEYS))}; "
+                f"got a dict with {_listed(returned)}"
+            )
+        returned = held
     returned = getattr(returned, "source_nodes", returned)
     if isinstance(returned, str | bytes) or not isinstance(returned, Sequence):
         raise PipelineError(f"expected a list of documents, got {type(returned).__name__}")

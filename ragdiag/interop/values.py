@@ -75,6 +75,9 @@ ANSWER_KEYS = (
     "outputs",
 )
 
+#: What messages and replies are wrapped in.
+CONTAINERS = ("parts", "generations", "choices", "kwargs")
+
 _LITERAL_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -255,13 +258,13 @@ def _text_in(value: Any, keys: tuple[str, ...], role: str | None, depth: int) ->
         return None
     if isinstance(value.get("kwargs"), Mapping) and "lc" in value:  # a serialised message
         return _text_in(value["kwargs"], keys, role, depth + 1)
-    for key in ("messages", *keys, "parts", "generations", "choices", "kwargs"):
+    tried = ("messages", *keys, *CONTAINERS)
+    # Nothing is looked into twice: of deep nesting that would take time without end.
+    for key in (*tried, *(key for key in value if len(value) == 1 and key not in tried)):
         if key in value:
             found = _text_in(value[key], keys, role, depth + 1)
             if found is not None:
                 return found
-    if len(value) == 1:
-        return _text_in(next(iter(value.values())), keys, role, depth + 1)
     return None
 
 
