@@ -113,24 +113,23 @@ class HttpPipeline(FunctionPipeline):
         first = Endpoint.of(url, *options)
         made = _request(request, {"query": QUERY}, url)
         read = _response(response, one_step)
-        if one_step:
-            stages: tuple[Any, ...] = (
-                None,
-                None,
-                partial(_ask, first, url, made, read, id_from),
+        asked = partial(_ask if one_step else _retrieve, first, url, made, read, id_from)
+        generate = None
+        if generate_url is not None:
+            generate = partial(
+                _generate,
+                Endpoint.of(generate_url, *options),
+                generate_url,
+                _request(generate_request, {"query": QUERY, "chunks": CHUNKS}, ""),
+                generate_response,
             )
-        else:
-            generate = None
-            if generate_url is not None:
-                generate = partial(
-                    _generate,
-                    Endpoint.of(generate_url, *options),
-                    generate_url,
-                    _request(generate_request, {"query": QUERY, "chunks": CHUNKS}, ""),
-                    generate_response,
-                )
-            stages = (partial(_retrieve, first, url, made, read, id_from), generate, None)
-        super().__init__(*stages, name or first.shown.partition("://")[2], version)
+        super().__init__(
+            None if one_step else asked,
+            generate,
+            asked if one_step else None,
+            name or first.shown.partition("://")[2],
+            version,
+        )
 
 
 # The functions of the stages are partials of these. The addresses, and what requests are made of,

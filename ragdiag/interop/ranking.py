@@ -25,17 +25,14 @@ RANKING_SUFFIXES = (".trec", ".run", ".txt", ".test", ".res", ".trec.gz", ".run.
 
 
 def kind_of(path: Path) -> str | None:
-    """Return ``"run"`` or ``"qrels"`` by the first lines of a file, None for anything else."""
+    """Return ``"run"`` or ``"qrels"`` by the first line of a file, None for anything else."""
     try:
-        lines = [line for _, line in zip(range(5), Source(path).text_lines(), strict=False)]
+        text = next((line.strip() for _, line in Source(path).text_lines()), "")
     except RunFormatError:
         return None
-    texts = [text.strip() for _, text in lines]
-    if texts and all(RUN_LINE.fullmatch(text) for text in texts):
+    if RUN_LINE.fullmatch(text):
         return "run"
-    if texts and all(QRELS_LINE.fullmatch(text) for text in texts):
-        return "qrels"
-    return None
+    return "qrels" if QRELS_LINE.fullmatch(text) else None
 
 
 def rankings_in(folder: Path) -> list[Path]:
