@@ -48,12 +48,22 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "pipeline": ("AsyncPipeline", "Pipeline", "as_pipeline", "load_pipeline"),
     "metrics": ("mean_reciprocal_rank", "precision_at_k", "recall_at_k", "reciprocal_rank"),
     "power": ("detectable_difference", "sample_size"),
-    "judges": ("Judge", "OpenAIJudge"),
+    "judges": (
+        "AnthropicJudge",
+        "GeminiJudge",
+        "Judge",
+        "LexicalJudge",
+        "OpenAIJudge",
+        "agreement",
+        "estimate",
+        "flip_rate",
+    ),
     "recording": ("Run", "load_run"),
     "diagnosis": ("Rule",),
     "report": ("ComparisonReport", "EvaluationReport", "TopFailure", "build_report", "load_report"),
     "results": ("Results", "load_results"),
     "comparison": ("Comparison",),
+    "interop.http": ("HttpPipeline",),
     "evaluation": ("Comparator", "Evaluator", "compare", "diagnose", "evaluate"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

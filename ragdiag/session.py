@@ -362,6 +362,9 @@ class Session:
     def _stop(self) -> None:
         """Start no further call and give those in flight a moment; again interrupted, none."""
         self._caller.stop.set()
+        cancel = getattr(self._judge, "cancel", None)
+        if callable(cancel):  # a judge that waits to ask again gives up
+            cancel()
         with suppress(KeyboardInterrupt):
             wait([future for future in self._running if not future.cancel()], GRACE)
 
