@@ -274,6 +274,12 @@ class GoldenDataset:
         """Count what there is; the same as :func:`validate_dataset`."""
         return validate_dataset(self)
 
+    def lint(self, *, corpus: Any = None, results: Any = None) -> pd.DataFrame:
+        """Return what is probably wrong with the labels, see :func:`ragdiag.lint.lint`."""
+        from ragdiag.lint import lint
+
+        return lint(self, corpus=corpus, results=results)
+
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the dataset as ``.json`` (lossless) or ``.jsonl`` (the questions alone).
 
