@@ -156,9 +156,10 @@ def _gives_documents(runnable: Any) -> bool:
     if hasattr(runnable, "_get_relevant_documents"):
         return True
     try:
-        return get_origin(runnable.OutputType) is list
+        made = runnable.OutputType  # text, where annotations are not evaluated
     except Exception:  # many chains cannot tell
         return False
+    return made.startswith("list[") if isinstance(made, str) else get_origin(made) is list
 
 
 def _question_key(runnable: Any) -> str | None:
