@@ -25,15 +25,7 @@ from ragdiag.intervals import PairedMean, paired_mean, paired_ratio
 from ragdiag.permutation import DRAWS, SignFlipTest, holm, sign_flip_test
 from ragdiag.power import planning_moment, sample_size
 
-__all__ = [
-    "Evidence",
-    "Family",
-    "Plan",
-    "Verdict",
-    "decide",
-    "examine",
-    "examine_latency",
-]
+__all__ = ["Evidence", "Family", "Plan", "Verdict", "decide", "examine", "examine_latency"]
 
 Floats = NDArray[np.float64]
 Verdict = Literal["better", "worse", "equivalent", "undecided", "too few queries", "not measured"]
