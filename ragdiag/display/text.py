@@ -166,13 +166,13 @@ def _widths(columns: Sequence[Column], heads: list[str], cells: list[list[str]])
     for n in range(len(columns)):
         head = width(heads[n]) - (len(GAP) if n == 0 else 0)
         widths.append(max([head, *(width(values[n]) for values in cells if values)]))
-    spare = COLUMNS - len(GAP) - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    if spare < min(widths[-1], LEAST_TEXT):
-        # Too many wide names: they are cut, so that the numbers keep their place.
-        excess = min(widths[-1], LEAST_TEXT) - spare
-        widths[0] = max(widths[0] - excess, 8)
-        spare = COLUMNS - len(GAP) - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
-    widths[-1] = min(widths[-1], max(spare, 0))
+    room = COLUMNS - len(GAP) * len(widths)
+    least = min(widths[-1], LEAST_TEXT)
+    # Names that are too wide are cut, the widest first, so that the numbers keep their place.
+    while sum(widths[:-1]) + least > room:
+        widest = max(range(len(widths) - 1), key=lambda n: widths[n])
+        widths[widest] -= 1
+    widths[-1] = min(widths[-1], room - sum(widths[:-1]))
     return widths
 
 

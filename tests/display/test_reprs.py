@@ -270,7 +270,7 @@ def test_a_query_with_many_chunks_shows_the_relevant_ones():
 # ------------------------------------------------------------------------------- what was missing
 def test_what_was_not_measured_is_said(shown_objects):
     said = " ".join(text.render(shown_objects["unjudged results"]).split())
-    assert "correct not judged (0 of 42 judged)" in said
+    assert "correct not judged, grounded not judged (0 of 42 judged)" in said
     assert "not measured: RETRIEVED_BUT_NOT_GROUNDED, ANSWER_INCORRECT" in said
     page = Markup(html.render(shown_objects["unjudged results"])).text
     assert "RETRIEVED_BUT_NOT_GROUNDED not measured" in page
