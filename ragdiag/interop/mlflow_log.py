@@ -52,9 +52,9 @@ def to_mlflow(results: Results, *, run_name: str | None = None) -> str:
             "to_mlflow needs the package mlflow; install it: pip install mlflow-skinny"
         ) from error
     active = mlflow.active_run()
-    context: Any = mlflow.start_run(run_name=run_name or results.name)
-    if active is not None:
-        context = nullcontext(active)
+    context: Any = nullcontext(active)
+    if active is None:
+        context = mlflow.start_run(run_name=run_name or results.name)
     with context as run:
         mlflow.log_params(_parameters(results))
         mlflow.log_metrics(_metrics(results))

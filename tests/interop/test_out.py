@@ -142,6 +142,32 @@ class TestTrec:
         found.pop("failed", None)  # a query without lines is one of 0 to ir_measures
         self._agree(run, found)
 
+    @pytest.mark.filterwarnings("ignore")
+    def test_ranx_says_the_same(self, tmp_path: Path):
+        ranx = pytest.importorskip("ranx")
+        run = awkward_run()
+        folder = run.to_trec(tmp_path)
+        names = {
+            "recall_5": "recall@5",
+            "P_5": "precision@5",
+            "recip_rank": "mrr",
+            "map": "map",
+            "ndcg_cut_5": "ndcg@5",
+        }
+        ranked = ranx.Run.from_file(str(folder / "run.trec"), kind="trec")
+        ranx.evaluate(
+            ranx.Qrels.from_file(str(folder / "qrels.trec"), kind="trec"),
+            ranked,
+            list(names.values()),
+            make_comparable=True,
+        )
+        theirs: dict[str, dict[str, float]] = {}
+        for name, metric in names.items():
+            for query_id, value in ranked.scores[metric].items():
+                theirs.setdefault(query_id, {})[name] = value
+        theirs.pop("failed", None)
+        self._agree(run, theirs)
+
     @staticmethod
     def _agree(run: Run, theirs: dict):
         ours = ragdiag.diagnose(run, precision_denominator="k").frame.set_index("query_id")
