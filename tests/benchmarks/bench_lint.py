@@ -3,9 +3,10 @@
 Of the labels (two passages a question) 5, 10 or 20 % are replaced by another passage of the
 corpus: one drawn at random, or the best match of BM25 that is not relevant, which is a wrong label
 as hard to tell as there can be. BM25 then retrieves ten passages, sentences cut out of them are the
-answer, and the lexical judge says what it is worth. Precision is the share of flagged questions that
-have a corrupted label, recall the share of those that are flagged. The set is the one beside the checkout if there is one, else the extract in
-``examples/hotpotqa``.
+answer, and the lexical judge says what it is worth. Precision is the share of flagged questions
+that have a corrupted label, recall the share of those that are flagged. The limit of
+``unrelated_label`` was chosen on this set. The set is the one beside the checkout if there is one,
+else the extract in ``examples/hotpotqa``.
 """
 
 from __future__ import annotations
