@@ -11,6 +11,7 @@ from typing import Any
 from ragdiag.errors import RunFormatError
 from ragdiag.interop import deepeval, genai, openinference, promptfoo, trulens
 from ragdiag.interop.otel import spans_in
+from ragdiag.interop.parts import parquet_parts
 from ragdiag.interop.ranking import kind_of, rankings_in
 from ragdiag.interop.source import Source
 from ragdiag.journal import FORMAT
@@ -251,6 +252,12 @@ def _table(source: Source) -> str | None:
     )
 
 
+def _parts(source: Source) -> str | None:
+    files = parquet_parts(source.path) if source.shape == "folder" else []
+    why = _table(Source(files[0])) if files else None
+    return f"a folder of {len(files):,} Parquet files, the first with the {why}" if why else None
+
+
 def _trec(source: Source) -> str | None:
     if source.shape == "text" and kind_of(source.path) == "run":
         return "lines of six words: query, Q0, document, rank, score, tag"
@@ -295,6 +302,7 @@ _RULES: tuple[tuple[str, Callable[[Source], str | None]], ...] = (
     ("ragas", _ragas),
     ("mlflow_table", _mlflow_table),
     ("table", _table),
+    ("parts", _parts),
     ("beir", _beir),
     ("trec", _trec),
     ("scores", _scores),

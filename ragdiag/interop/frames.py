@@ -15,7 +15,7 @@ from ragdiag.cells import plain_list, shown
 from ragdiag.codec import json_text
 from ragdiag.errors import RunError
 from ragdiag.interop.documents import Chunk, chunks_in
-from ragdiag.interop.records import RunBuilder
+from ragdiag.interop.records import DOUBLE, RunBuilder
 from ragdiag.interop.source import Source
 from ragdiag.interop.values import chunk_id_of, list_of, number_of, query_id_of, text_or_none
 from ragdiag.recording import Run
@@ -52,6 +52,20 @@ def run_from_frame(
     dataset_version: str = "unversioned",
 ) -> Run:
     """Return a run from a table of what happened; see :meth:`ragdiag.Run.from_frame`."""
+    from ragdiag.interop import parts
+
+    if parts.is_partitioned(frame):
+        return parts.run_from_partitions(
+            frame,
+            columns,
+            qrels=qrels,
+            pipeline_name=pipeline_name,
+            pipeline_version=pipeline_version,
+            dataset_name=dataset_name,
+            dataset_version=dataset_version,
+        )
+    if not isinstance(frame, pd.DataFrame):
+        raise RunError(f"expected a DataFrame, of pandas or Dask, got {type(frame).__name__}")
     frame = _renamed(frame, columns or {})
     if "query_id" not in frame and "query" not in frame:
         raise RunError(
@@ -60,7 +74,10 @@ def run_from_frame(
         )
     made = "query_id" not in frame
     frame = _with_ids(frame)
-    tables = _long(frame) if "chunk_id" in frame or "text" in frame else _wide(frame)
+    if "chunk_id" in frame or "text" in frame:
+        tables = _long(frame)
+    else:
+        tables = _wide(_numbered(frame) if made else frame)
     if qrels is not None:
         tables["qrels"] = qrels
     return Run(
@@ -114,6 +131,13 @@ def _with_ids(frame: pd.DataFrame) -> pd.DataFrame:
             raise RunError(f"row {row}: query must be text, got {shown(frame['query'][row])}")
         given = [query_id_of(str(text)) for text in texts]
     return frame.assign(query_id=pd.Series(given, dtype=TEXT))
+
+
+def _numbered(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with a number behind the made id of a question that was asked before."""
+    count = frame.groupby("query_id").cumcount() + 1
+    suffix = count.map(lambda number: f"{DOUBLE}{number}" if number > 1 else "").astype(TEXT)
+    return frame.assign(query_id=frame["query_id"] + suffix)
 
 
 # One row a chunk
