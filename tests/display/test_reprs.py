@@ -366,3 +366,27 @@ def test_a_display_that_fails_says_so_and_never_raises(results, monkeypatch):
 def test_other_objects_are_refused():
     with pytest.raises(TypeError, match="nothing shows a dict"):
         view({})
+
+
+def test_a_dataset_says_what_its_queries_lack():
+    frame = pd.DataFrame(
+        {
+            "query_id": [f"q{n}" for n in range(30)],
+            "query": ["Where?", "When?"] * 15,
+            "expected_answer": [None, "Now."] * 15,
+            "query_type": [None, *[f"type {n % 15}" for n in range(29)]],
+            "relevant_chunk_ids": [["c1"], []] * 15,
+        }
+    )
+    dataset = GoldenDataset.from_frame(
+        frame, name="partial", version="1", query_types=tuple(f"type {n}" for n in range(15))
+    )
+    said = " ".join(text.render(dataset).split())
+    assert "15 without labelled chunks (retrieval not measured)" in said
+    assert "15 without an expected answer" in said
+    assert "1 without a type" in said
+    page = Markup(html.render(dataset)).text
+    assert "showing 12 of 16 types" in page
+    assert "not labelled" in page
+    bare = GoldenDataset.from_frame(frame[["query_id", "query"]], name="bare", version="1")
+    assert "answer length none" in " ".join(text.render(bare).split())
