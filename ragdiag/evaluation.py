@@ -195,10 +195,10 @@ def diagnose(
     )
     if isinstance(run, Results):
         recorded = run.run
-    elif isinstance(run, pd.DataFrame):
-        recorded = Run.from_frame(run)
+    elif isinstance(run, str | PathLike):
+        recorded = load_run(run)
     else:
-        recorded = run if isinstance(run, Run) else load_run(run)
+        recorded = run if isinstance(run, Run) else Run.from_frame(run)
     if dataset is not None:
         recorded = relabelled(recorded, _dataset(dataset))
     return Results(recorded, settings, rules)

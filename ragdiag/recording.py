@@ -209,8 +209,9 @@ class Run:
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            The table. A query with an ``error`` and no ``status`` has failed.
+        frame : DataFrame, of pandas or Dask
+            The table. A query with an ``error`` and no ``status`` has failed. The partitions of a
+            Dask DataFrame hold whole queries, and the texts of its chunks are not kept.
         columns : mapping of str to str, optional
             Your column names to ours: ``{"question": "query"}``.
         **options

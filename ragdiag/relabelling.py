@@ -54,12 +54,12 @@ def relabelled(run: Run, dataset: GoldenDataset) -> Run:
                 "run.subset(query_ids) first"
             )
         run = _joined_by_text(run, dataset, foreign, notes)
-    labels, found = set(dataset.qrels["chunk_id"]), set(run.retrieved["chunk_id"])
-    if labels and found and labels.isdisjoint(found):
+    labels, found = dataset.qrels["chunk_id"], run.retrieved["chunk_id"]
+    if len(labels) and len(found) and not found.isin(labels).any():
         notes.append(
-            f"none of the {len(labels):,} labelled chunk ids, such as {min(labels)!r}, is among "
-            f"the {len(found):,} that were retrieved, such as {min(found)!r}: they may not be ids "
-            "of the same chunks"
+            f"none of the {labels.nunique():,} labelled chunk ids, such as {labels.min()!r}, is "
+            f"among the {found.nunique():,} that were retrieved, such as {found.min()!r}: they may "
+            "not be ids of the same chunks"
         )
     return run.replace(
         queries=dataset.frame,

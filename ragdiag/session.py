@@ -25,7 +25,7 @@ from ragdiag.ledger import judge_key, reply_error
 from ragdiag.pipeline import Pipeline, stages_of
 from ragdiag.progress import Counts, Progress
 from ragdiag.recording import Run
-from ragdiag.remote import Remote
+from ragdiag.remote import Remote, capacity
 from ragdiag.store import Store
 
 __all__ = ["ExecutionInterrupted", "Session"]
@@ -117,7 +117,7 @@ class Session:
                 executor = ThreadPoolExecutor(workers, "ragdiag") if workers else _InlinePool()
                 pools.append(executor)
             else:
-                workers = max(workers, int(getattr(executor, "_max_workers", 0) or 0))
+                workers = max(workers, capacity(executor))
             judges = ThreadPoolExecutor(judge_workers, "ragdiag-judge")
             pools.append(judges)
             while self._work or self._questions or self._running:
