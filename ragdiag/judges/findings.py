@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ragdiag.errors import JudgeError
@@ -86,7 +86,7 @@ def _stated(confidence: float) -> float | None:
 def result_of(
     correct: SideFinding,
     grounded: SideFinding,
-    texts: Iterable[str],
+    texts: Sequence[str],
     chunks: Mapping[str, tuple[str, str]],
 ) -> JudgeResult:
     """Put both sides together, and say what in the material spoke to the judge."""
@@ -121,8 +121,11 @@ def _total(counts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _warnings(texts: Iterable[str], chunks: Mapping[str, tuple[str, str]]) -> list[str]:
+def _warnings(texts: Sequence[str], chunks: Mapping[str, tuple[str, str]]) -> list[str]:
     """Say where text seems to speak to the judge, or hides characters."""
+    every = "\n".join([*texts, *(text for _, text in chunks.values())])
+    if suspicious(every) is None and visible(every) == every:
+        return []
     found: list[str] = []
     places = [("question or answer", text) for text in texts]
     places += [(f"chunk {chunk_id!r}", text) for chunk_id, text in chunks.values()]

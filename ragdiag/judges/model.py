@@ -296,18 +296,18 @@ class ModelJudge(Judge):
         derive: Callable[[Any], SideFinding],
     ) -> SideFinding:
         """Return one side's finding, its error inside if it has one."""
-        fixed = make(lambda: FIXED_NONCE)
-        if isinstance(fixed, SideFinding):
-            return fixed
+        prompt = make(make_nonce)
+        if isinstance(prompt, SideFinding):
+            return prompt
         try:
-            reply = self._ask(fixed, make, repeat, check)
+            reply = self._ask(prompt, make, repeat, check)
         except JudgeError as error:
             return SideFinding(error=error)
         return derive(reply.content)._replace(reply=reply)
 
     def _ask(
         self,
-        fixed: Prompt,
+        prompt: Prompt,
         make: Callable[[Callable[[], str]], Prompt | SideFinding],
         repeat: int,
         check: Callable[[BaseModel], str | None],
@@ -319,19 +319,18 @@ class ModelJudge(Judge):
         JudgeError
             The request failed for good, or the second reply is no better than the first.
         """
-        key = "" if self.cache is None else self._digest(fixed, repeat)
-        stored = self._recall(key, fixed.schema)
+        key = "" if self.cache is None else self._digest(make(lambda: FIXED_NONCE), repeat)
+        stored = self._recall(key, prompt.schema)
         if stored is not None:
             return stored
         problem: JudgeError | None = None
         budget = self.max_tokens
         for _ in range(2):
-            prompt = make(make_nonce)
-            assert isinstance(prompt, Prompt)
+            asked = prompt
             if problem is not None and not isinstance(problem, Truncated):
-                prompt = prompt._replace(user=f"{prompt.user}\n\nYour last reply: {problem}.")
+                asked = prompt._replace(user=f"{prompt.user}\n\nYour last reply: {problem}.")
             try:
-                reply = self._send(prompt, budget, repeat)
+                reply = self._send(asked, budget, repeat)
             except Truncated as error:
                 problem, budget = error, 2 * budget
                 continue
@@ -343,11 +342,11 @@ class ModelJudge(Judge):
                 self._keep(key, reply)
                 return reply
             problem = JudgeParseError(fault)
-        assert problem is not None
         raise JudgeParseError(str(problem))
 
-    def _digest(self, fixed: Prompt, repeat: int) -> str:
-        """Return the digest of all that shapes the reply."""
+    def _digest(self, fixed: Prompt | SideFinding, repeat: int) -> str:
+        """Return the digest of all that shapes the reply; `fixed` has the same nonce always."""
+        assert isinstance(fixed, Prompt)
         return cache_key(
             {
                 **self.identity,

@@ -116,8 +116,9 @@ def _proves(claim: ClaimReply, query: str, chunk: str) -> bool:
     if len(facts) < MIN_QUOTE_WORDS and not _names_or_numbers(claim.quote, facts):
         return False
     stated = content(tokens(claim.claim))
-    known = {*tokens(chunk), *tokens(query)}
-    if any(is_number(word) and word not in known for word in stated):
+    at_hand = {*quoted, *tokens(query)}
+    numbers = {word for word in stated if is_number(word)} - at_hand
+    if numbers and not numbers <= set(tokens(chunk)):
         return False
     return any(word in facts or any(similar(word, fact) for fact in facts) for word in stated)
 

@@ -32,6 +32,8 @@ def listed(text: str, separator: str | None = None) -> tuple[str, ...]:
 
 #: Longer texts are read up to here; far above any answer, and a bound for hostile input.
 MAX_CHARS = 200_000
+#: The tokens of texts up to this length are remembered for a while.
+MAX_KEPT_CHARS = 2_000
 
 _QUOTES_AND_DASHES = str.maketrans(
     {
@@ -187,11 +189,19 @@ def tokens(text: str) -> list[str]:
     >>> tokens("Twenty-one cafés in the U.S., 1,500 km away (2nd of Sept.)")
     ['21', 'cafe', 'in', 'the', 'us', '1500', 'km', 'away', '2', 'of', 'september']
     """
+    return list(_kept(text) if len(text) <= MAX_KEPT_CHARS else _tokens(text))
+
+
+def _tokens(text: str) -> tuple[str, ...]:
     folded = unicodedata.normalize("NFD", fold(text))
     plain = "".join(c for c in folded if not unicodedata.combining(c))
     plain = _DOTTED.sub(lambda found: found[0].replace(".", "") + " ", plain)
     plain = _POSSESSIVE.sub("", plain)
-    return _numbers([(found[0], found.end()) for found in _TOKEN.finditer(plain)])
+    return tuple(_numbers([(found[0], found.end()) for found in _TOKEN.finditer(plain)]))
+
+
+#: The same question, answer and chunks are looked at by several checks.
+_kept = lru_cache(maxsize=4_096)(_tokens)
 
 
 def _numbers(raw: list[tuple[str, int]]) -> list[str]:
