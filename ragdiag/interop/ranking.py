@@ -118,13 +118,13 @@ class _Ranking:
             raise RunFormatError(
                 f"{self.path}: no line is one of a run{f': {first}' * bool(first)}"
             )
-        ran = list(dict.fromkeys(retrieved["query_id"]))
+        ran = retrieved["query_id"].unique().tolist()
         failed: dict[str, Any] = {}
         if self.sidecar is not None:
             failed = self.sidecar["failed"]
             retrieved = self._as_written(retrieved)
             ran = [self.name_of(each) for each in ran] + list(failed)
-        labelled = [] if qrels is None else list(dict.fromkeys(qrels["query_id"]))
+        labelled = [] if qrels is None else qrels["query_id"].unique().tolist()
         ids = list(dict.fromkeys([*texts, *labelled, *ran]))
         known = [texts.get(each, {}) for each in ids]
         queries = pd.DataFrame(
