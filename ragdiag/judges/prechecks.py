@@ -40,7 +40,8 @@ _DECLINING = listed(
 _COURTESY = listed(
     "please provide|please specify|please clarify|could you please|can you please|"
     "could you|can you provide|let me know|if you can|if you could|if you have|"
-    "if you provide|i would be happy|i'd be happy|i recommend|i suggest|would you like|"
+    "if you provide|i would be happy|i'd be happy|i'm happy to|i am happy to|"
+    "happy to help|glad to help|let me help|i recommend|i suggest|would you like|"
     "feel free|please try|try searching|please let|please refer|please consult|hope this",
     "|",
 )
