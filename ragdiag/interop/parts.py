@@ -166,7 +166,8 @@ def _combined(
         raise RunError("there is no row in any part")
     _require_whole_queries(held, remedy)
     made = any(tables["queries"].attrs.pop("made", False) for _, tables in held)
-    fields: dict[str, Any] = {
+    fields: dict[str, Any] = dict(names)
+    fields |= {
         name: pd.concat([each[name] for _, each in held], ignore_index=True) for name in TABLES
     }
     if qrels is not None:
@@ -174,7 +175,7 @@ def _combined(
     info["notes"] = [NOTE.format(n=len(held))]
     if made:
         info["query_ids_made_from_text"] = True
-    return Run(**fields, **names, info=info)
+    return Run(**fields, info=info)
 
 
 def _require_whole_queries(held: Sequence[tuple[int | str, Tables]], remedy: str) -> None:

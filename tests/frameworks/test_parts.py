@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,8 @@ def assert_same(parts: ragdiag.Results, whole: ragdiag.Results) -> None:
     pd.testing.assert_frame_equal(parts.latency(), whole.latency())
     pd.testing.assert_frame_equal(parts.by("query_type"), whole.by("query_type"))
     assert parts.report().diagnosis_counts == whole.report().diagnosis_counts
-    texts = ["text", "metadata"]
-    pd.testing.assert_frame_equal(
-        parts.chunks.drop(columns=texts), whole.chunks.drop(columns=texts)
-    )
+    ours, theirs = (each.chunks.drop(columns=["text", "metadata"]) for each in (parts, whole))
+    pd.testing.assert_frame_equal(ours, theirs)
     assert parts.chunks["text"].isna().all()
     pd.testing.assert_frame_equal(parts.rediagnose(k=2).frame, whole.rediagnose(k=2).frame)
 
@@ -66,7 +65,7 @@ def assert_same(parts: ragdiag.Results, whole: ragdiag.Results) -> None:
 def write_parts(folder: Path, rows: pd.DataFrame, n: int) -> Path:
     cuts = np.linspace(0, N, n + 1).astype(int)
     ids = rows["query_id"].unique()
-    for part, (start, end) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for part, (start, end) in enumerate(pairwise(cuts)):
         inside = rows[rows["query_id"].isin(ids[start:end])]
         (folder / f"day={part}").mkdir(parents=True)
         inside.to_parquet(folder / f"day={part}" / "part.parquet")
