@@ -177,7 +177,7 @@ def lint(
         not_checked.append("unrelated_label")
     else:
         findings += _unrelated(labels, texts)
-    judged = [each for each in seen if each.frame["suspect_label"].notna().any()]
+    judged = [each for each in seen if each.frame["answer_correct"].notna().any()]
     for each in judged:
         findings += _suspected(each, labels)
     if not judged:
