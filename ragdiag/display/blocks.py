@@ -138,6 +138,8 @@ class Cell:
     """What stands in one place of a table."""
 
     content: Line = ()
+    #: What text says instead, where the content needs the width of HTML.
+    brief: Line = ()
     #: A category's or direction's colour, as an edge beside the words.
     edge: str | None = None
     #: A translucent ground: better, worse or the same.

@@ -70,7 +70,9 @@ class Explorer(widgets.VBox):  # type: ignore[misc]
             ),
             style=_style(60),
         )
-        self.query = widgets.HTML(layout=widgets.Layout(flex="1 1 0", min_width="0"))
+        self.query = widgets.HTML(
+            layout=widgets.Layout(flex="1 1 0", min_width="0", overflow="auto hidden")
+        )
         self._connect()
         super().__init__(self._arranged())
         self._mirror()

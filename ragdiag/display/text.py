@@ -7,6 +7,7 @@ from typing import Any
 
 from ragdiag.display.blocks import (
     Bullets,
+    Cell,
     Column,
     Figure,
     Figures,
@@ -138,7 +139,7 @@ def _table(title: str, note: Line, table: Table) -> list[str]:
     rows = [row for row in table.rows if row.in_text]
     hidden = max(len(rows) - MAX_ROWS, 0)
     rows = rows[:MAX_ROWS]
-    cells = [[_say(row.cells[n].content) for n in shown] if row.cells else [] for row in rows]
+    cells = [[_cell(row.cells[n]) for n in shown] if row.cells else [] for row in rows]
     heads = [title, *((column.brief or column.title).lower() for column in columns[1:])]
     if columns[0].head:
         widths = _widths(columns, heads, cells)
@@ -158,6 +159,10 @@ def _table(title: str, note: Line, table: Table) -> list[str]:
     if hidden:
         lines.append(f"  ... and {plural(hidden, 'more row', 'more rows')}")
     return lines
+
+
+def _cell(cell: Cell) -> str:
+    return _say(cell.brief or cell.content)
 
 
 def _widths(columns: Sequence[Column], heads: list[str], cells: list[list[str]]) -> list[int]:

@@ -122,8 +122,7 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
         Column("Difference", "right", brief="change"),
         *([Column("95 % interval", "right", tight=True)] if has_interval else []),
         Column(AXIS, tight=True, in_text=False),
-        Column("Verdict" if has_interval else "Direction", tight=True),
-        *([Column("Note", in_text=False)] if has_interval else []),
+        Column("Verdict" if has_interval else "Direction"),
         Column(rests_on, "right", tight=True, in_text=not has_interval),
     )
     table_rows = tuple(
@@ -135,8 +134,7 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
                 Cell(line(strong(row.change_text))),
                 *([Cell(line(row.interval_text))] if has_interval else []),
                 Cell(span=_span(row, reach)),
-                Cell(line(strong(row.verdict)), edge=row.colour),
-                *([Cell(line(muted(row.note)))] if has_interval else []),
+                _verdict(row),
                 Cell(line(row.n_text)),
             )
         )
@@ -148,6 +146,12 @@ def _measures(comparison: Comparison, rows: list[MeasureRow]) -> Section:
         else "differences of the means; right of 0 is better, times are relative"
     )
     return Section("Measures", Table(columns, table_rows, wide=True), line(what))
+
+
+def _verdict(row: MeasureRow) -> Cell:
+    word = strong(row.verdict)
+    said = line(word, muted(f": {row.note}")) if row.note else line(word)
+    return Cell(said, brief=line(word), edge=row.colour)
 
 
 def _reach(rows: list[MeasureRow]) -> float:

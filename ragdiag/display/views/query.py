@@ -201,7 +201,7 @@ def _expected(result: EvaluationResult, limit: int) -> Section:
         said += ["; "] * bool(position) + [item]
     return Section(
         "Expected chunks",
-        Table(columns, tuple(rows)),
+        Table(columns, tuple(rows), wide=True),
         line("; ".join(note)),
         brief=(line(*said),),
     )
