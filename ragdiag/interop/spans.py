@@ -81,13 +81,25 @@ class TraceCollector:
 
     def __init__(self) -> None:
         self._traces: dict[str, list[Span]] = {}
+        # The spans of a trace say the same question, and traces bring the same passages.
+        self._texts: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._traces)
 
     def add(self, span: Span) -> None:
         """Take in one span."""
+        span.question, span.answer = self._once(span.question), self._once(span.answer)
+        if span.chunks:
+            span.chunks = [
+                Chunk(chunk.id, self._once(chunk.text), chunk.score, chunk.metadata)
+                for chunk in span.chunks
+            ]
         self._traces.setdefault(span.trace_id, []).append(span)
+
+    def _once(self, text: str | None) -> str | None:
+        """Return the text that was there before, so that each is held once."""
+        return None if text is None else self._texts.setdefault(text, text)
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each trace; a trace is forgotten once it was yielded."""
