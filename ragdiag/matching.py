@@ -152,7 +152,7 @@ class Passage:
     def __len__(self) -> int:
         return self.size
 
-    def find(self, chunk: str, raw: str) -> Found | None:
+    def find(self, chunk: str, raw: str, *, tokens: bool = True) -> Found | None:
         """Return what a chunk holds of the passage, None where that is nothing.
 
         Parameters
@@ -161,6 +161,8 @@ class Passage:
             The chunk, normalised.
         raw : str
             The chunk as it is; looked at only where a short passage must stand as words.
+        tokens : bool
+            Whether token overlap counts.
         """
         norm = self.norm
         if not norm:  # nothing but signs: only as it stands
@@ -172,7 +174,7 @@ class Passage:
         if len(norm) < SHORT or not chunk:
             return None
         pieces = self._pieces(chunk)
-        runs = self._shared_runs(chunk)
+        runs = self._shared_runs(chunk) if tokens else []
         intervals = merged([self._characters(*each) for each in (*pieces, *runs)])
         if not intervals:
             return None

@@ -184,11 +184,15 @@ def _find(passage: _Evidence, chunks: Sequence[_Chunk]) -> list[Found | None] | 
     """Return what each chunk holds of a passage, None when one cannot be compared with it."""
     found: list[Found | None] = []
     by_text: list[int] = []
+    # Once a chunk held it whole, what other chunks have of its words adds nothing.
+    wanted = True
     for place, chunk in enumerate(chunks):
         if passage.span is not None and chunk.span is not None:
             found.append(passage.overlap(chunk.span))
         elif passage.passage is not None and chunk.text is not None:
-            found.append(passage.passage.find(chunk.norm, chunk.text))
+            part = passage.passage.find(chunk.norm, chunk.text, tokens=wanted)
+            wanted = wanted and (part is None or part.size < passage.size)
+            found.append(part)
             by_text.append(place)
         else:
             return None

@@ -206,8 +206,8 @@ def test_the_order_is_by_severity_then_by_dataset():
     ]
 
 
-def test_half_of_the_labels_corrupted_at_random_are_found(repository):
-    """On the committed extract of HotpotQA: every flag right, most wrong labels flagged."""
+def test_labels_corrupted_at_random_are_found(repository):
+    """On the committed extract of HotpotQA: nearly every flag right, most wrong labels flagged."""
     folder = repository / "examples" / "hotpotqa"
     data = ragdiag.load_dataset(folder, query_types="any")
     corpus = ragdiag.corpus.read_corpus(folder)
@@ -222,9 +222,8 @@ def test_half_of_the_labels_corrupted_at_random_are_found(repository):
     frame = data.frame[["query_id", "query", "expected_answer"]]
     changed = ragdiag.GoldenDataset.from_frame(frame, qrels=qrels)
     found = changed.lint(corpus=corpus)
-    flagged = set(
-        zip(*(found[found["check"] == "unrelated_label"][c] for c in ("query_id", "chunk_id")))
-    )
+    found = found[found["check"] == "unrelated_label"]
+    flagged = set(zip(found["query_id"], found["chunk_id"], strict=True))
     truth = {(qrels["query_id"][row], qrels["chunk_id"][row]) for row in wrong}
     assert len(flagged & truth) >= 0.9 * len(flagged)
     assert len(flagged & truth) >= 0.6 * len(truth)

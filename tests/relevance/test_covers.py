@@ -227,3 +227,14 @@ def test_covers_equal_sets_of_characters(passages, chunks):
                 >= threshold * len(passage) - 1e-9
             ]
             assert rank == min(depths, default=0)
+
+
+def test_tokens_do_not_count_once_a_chunk_held_the_passage_whole():
+    passage = "Refunds are paid back to the card within seven working days, fees excluded."
+    near = passage.replace("paid", "given")
+    table = evidence(("q1", None, None, None, passage))
+    after = find_covers(QUERIES, table, retrieved(("q1", 1, passage, None), ("q1", 2, near, None)))
+    before = find_covers(QUERIES, table, retrieved(("q1", 1, near, None), ("q1", 2, passage, None)))
+    assert after.chunk_relevant.tolist() == [True, False]
+    assert before.chunk_relevant.tolist() == [True, True]
+    assert covered_at(after).tolist() == covered_at(before).tolist()
