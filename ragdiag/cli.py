@@ -16,7 +16,7 @@ import typer
 import ragdiag
 from ragdiag.display.clean import clean
 from ragdiag.display.sheet import Sheet
-from ragdiag.display.terminal import show_causes, show_dataset, show_report
+from ragdiag.display.terminal import show_causes, show_dataset, show_lint, show_report
 from ragdiag.display.terminal_comparison import show_comparison
 from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
 
@@ -137,9 +137,29 @@ def _root(
 
 @app.command()
 @_friendly
-def validate(dataset: Dataset, query_types: QueryTypes = None) -> None:
-    """Check a golden dataset: every fault at once, or what it consists of."""
-    show_dataset(Sheet(), ragdiag.validate_dataset(_load(dataset, query_types)))
+def validate(
+    dataset: Dataset,
+    query_types: QueryTypes = None,
+    corpus: Annotated[
+        Path | None, typer.Option(help="All chunks (.jsonl .csv .parquet): look for bad labels.")
+    ] = None,
+    run: Annotated[
+        list[Path] | None, typer.Option(help="A stored run, to find bad labels with; repeat.")
+    ] = None,
+) -> None:
+    """Check a golden dataset: every fault at once, or what it consists of.
+
+    With a corpus or stored runs its labels are checked, too: exit code 1 when some are wrong.
+    """
+    loaded = _load(dataset, query_types)
+    show_dataset(Sheet(), ragdiag.validate_dataset(loaded))
+    if corpus is None and not run:
+        return
+    seen = [ragdiag.diagnose(path, loaded) for path in run or ()]
+    found = loaded.lint(corpus=corpus, results=seen)
+    show_lint(Sheet(), found)
+    if (found["severity"] == "error").any():
+        raise typer.Exit(BAD_INPUT)
 
 
 @app.command()
@@ -259,8 +279,11 @@ def compare(
 @app.command()
 @_friendly
 def diagnose(
-    file: Annotated[Path, typer.Argument(help="A stored run, or a report that --output wrote.")],
+    file: Annotated[Path, typer.Argument(help="A stored run, another tool's file, or a report.")],
     dataset: OptionalDataset = None,
+    file_format: Annotated[
+        str, typer.Option("--format", help="What wrote the file; 'auto' finds out.")
+    ] = "auto",
     k: K = 5,
     rank_threshold: RankThreshold = 3,
     latency_threshold_ms: LatencyThreshold = 1000.0,
@@ -275,7 +298,7 @@ def diagnose(
     _check_writable(output, csv, html, markdown)
     from ragdiag.report import ComparisonReport, holds_report, load_report
 
-    if file.suffix.lower() == ".json" and holds_report(file):
+    if file_format == "auto" and file.suffix.lower() == ".json" and holds_report(file):
         report = load_report(file)
         if isinstance(report, ComparisonReport):
             show_comparison(Sheet(), report)
@@ -283,7 +306,7 @@ def diagnose(
             show_causes(Sheet(), report)
         return
     results = ragdiag.diagnose(
-        ragdiag.load_run(file),
+        ragdiag.load_run(file, file_format),
         None if dataset is None else _load(dataset, query_types),
         **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
     )

@@ -12,14 +12,18 @@ from ragdiag.display.sheet import Heading, Justify, Sheet, hostile
 from ragdiag.taxonomy import DISPLAY_ORDER, FailureCategory
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ragdiag.dataset_summary import DatasetSummary
     from ragdiag.report_models import EvaluationReport, QueryTypeMetrics
 
-__all__ = ["show_causes", "show_dataset", "show_report"]
+__all__ = ["show_causes", "show_dataset", "show_lint", "show_report"]
 
 #: Ids that are listed; the CSV and the JSON have the others.
 MAX_IDS = 12
 QUESTION_LIMIT = 200
+MAX_FINDINGS = 30
+FINDING = ["severity", "check", "query_id", "detail", "remedy"]
 NOT_MEASURED = "not measured"
 NOT_JUDGED = "not judged"
 NOT_TIMED = "not timed"
@@ -72,6 +76,22 @@ def show_dataset(sheet: Sheet, summary: DatasetSummary) -> None:
         sheet.title("Warnings")
         for warning in summary.warnings:
             sheet.item(warning, "yellow")
+
+
+def show_lint(sheet: Sheet, found: pd.DataFrame) -> None:
+    """Write what is probably wrong with the labels, and which checks lacked what they need."""
+    sheet.title("Labels")
+    if found.empty:
+        sheet.line("nothing suspicious")
+    for severity, check, query, detail, remedy in found.head(MAX_FINDINGS)[FINDING].to_numpy():
+        sheet.item(f"{severity} {check}, {query}: {detail}")
+        sheet.line(f"  {remedy}", "dim")
+    if len(found) > MAX_FINDINGS:
+        sheet.line(f"showing {MAX_FINDINGS} of {count(len(found))}", "dim")
+    if missing := found.attrs.get("not_checked"):
+        sheet.line(
+            f"not checked, for want of a corpus or of judged runs: {', '.join(missing)}", "dim"
+        )
 
 
 def show_report(sheet: Sheet, report: EvaluationReport, seconds: float | None = None) -> None:

@@ -280,3 +280,32 @@ def test_compare_writes_one_row_a_query(stores, tmp_path):
     csv = tmp_path / "outcomes.csv"
     ragdiag_command("compare", "-p", stores[0], "-p", stores[1], "--csv", str(csv))
     assert csv.read_text("utf-8").count("improved") == 2
+
+
+def test_validate_checks_labels_against_a_corpus(tmp_path):
+    dataset = tmp_path / "golden.json"
+    sample = {"id": "q1", "query": "How long do refunds take?", "expected_answer": "7 days"}
+    sample |= {"relevant_chunk_ids": ["refund"], "query_type": "factual"}
+    dataset.write_text(json.dumps({"name": "n", "version": "1", "samples": [sample]}))
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"_id": "refunds", "text": "Refunds take seven days."}\n')
+    printed = flat(
+        ragdiag_command("validate", "-d", str(dataset), "--corpus", str(corpus), expect=1)
+    )
+    assert "error label_not_in_corpus, q1: no chunk 'refund'" in printed
+    assert "not checked" in printed
+    corpus.write_text('{"_id": "refund", "text": "Refunds take seven days."}\n')
+    printed = flat(ragdiag_command("validate", "-d", str(dataset), "--corpus", str(corpus)))
+    assert "nothing suspicious" in printed
+
+
+def test_validate_finds_bad_labels_with_a_stored_run(stores):
+    printed = ragdiag_command("validate", *DEMO, "--run", stores[0])
+    assert "Labels" in printed
+
+
+def test_diagnose_takes_files_of_other_tools(repository):
+    folder = repository / "examples" / "traces"
+    path = next(path for path in sorted(folder.iterdir()) if "ragas" in path.name)
+    assert "queries passed" in ragdiag_command("diagnose", str(path))
+    assert "no_such" in ragdiag_command("diagnose", str(path), "--format", "no_such", expect=1)
