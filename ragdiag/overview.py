@@ -199,6 +199,13 @@ def notes(analysis: Analysis, positions: Ints) -> tuple[str, ...]:
         if lost:
             rows = "row" if lost == 1 else "rows"
             found.append(f"{lost:,} {rows} of {table} left out: no such query in the dataset")
+    if evidence.covers is not None:
+        lost = int((evidence.by_passage & ~evidence.covers.comparable)[positions].sum())
+        if lost:
+            found.append(
+                f"retrieval of {lost:,} queries not measured: chunks have neither the text nor the "
+                "offsets to be compared with the passages of evidence"
+            )
     if evidence.ranks.n_repeated_pairs:
         found.append(
             f"{evidence.ranks.n_repeated_pairs:,} labels left out: the same chunk of the same "

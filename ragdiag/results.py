@@ -190,7 +190,7 @@ class Results(Swept):
 
     @property
     def expected(self) -> pd.DataFrame:
-        """One row a labelled chunk: ``query_id, chunk_id, grade, rank, in_top_k``.
+        """One row a labelled chunk, or passage: ``query_id, chunk_id, grade, rank, in_top_k``.
 
         ``rank`` is missing where the chunk was not retrieved, ``in_top_k`` where the query was
         not run.

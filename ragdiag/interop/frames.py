@@ -18,8 +18,9 @@ from ragdiag.interop.documents import Chunk, chunks_in
 from ragdiag.interop.records import DOUBLE, RunBuilder
 from ragdiag.interop.source import Source
 from ragdiag.interop.values import chunk_id_of, list_of, number_of, query_id_of, text_or_none
+from ragdiag.labels import passages_of
 from ragdiag.recording import Run
-from ragdiag.tables import OUTCOMES, QRELS, QUERIES, RETRIEVED, TEXT, VERDICTS
+from ragdiag.tables import EVIDENCE, OUTCOMES, QRELS, QUERIES, RETRIEVED, TEXT, VERDICTS
 
 __all__ = ["read_table", "run_from_frame"]
 
@@ -34,6 +35,11 @@ CHUNK_LISTS = {
 #: What is known to be relevant: ids in a list, their grades in an object by id.
 LABELS = "relevant_chunk_ids"
 GRADES = "grades"
+
+#: What is known to be relevant as passages, verbatim or as spans of a document.
+PASSAGES = "evidence"
+
+GROUND_TRUTH = (LABELS, GRADES, PASSAGES)
 
 #: Columns of a table of chunks, ``results.chunks`` included, that say nothing of the query.
 OF_CHUNK = (*list(RETRIEVED)[1:], "relevant", "grade", "in_top_k")
@@ -149,7 +155,7 @@ def _long(frame: pd.DataFrame) -> dict[str, Any]:
     own = [name for name in frame if name not in OF_CHUNK]
     varying = _varying(frame[own])
     for name in varying:
-        if name in QUERIES or name in OUTCOMES or name in VERDICTS or name in (LABELS, GRADES):
+        if name in QUERIES or name in OUTCOMES or name in VERDICTS or name in GROUND_TRUTH:
             raise RunError(
                 f"column {name!r} differs between the rows of query "
                 f"{varying[name]!r}; it says something of the query and must be the same in each"
@@ -306,7 +312,7 @@ def _by_query(queries: pd.DataFrame) -> dict[str, Any]:
     else:
         outcomes["status"] = np.where(error, FAILED, COMPLETED)
     verdicts = [name for name in VERDICTS if name in queries]
-    known = {*OUTCOMES, *VERDICTS, LABELS, GRADES} - set(QUERIES)
+    known = {*OUTCOMES, *VERDICTS, *GROUND_TRUTH} - set(QUERIES)
     kept = [name for name in queries if name not in known]
     tables: dict[str, Any] = {"queries": queries[kept], "outcomes": outcomes}
     if "query" not in queries:
@@ -317,7 +323,21 @@ def _by_query(queries: pd.DataFrame) -> dict[str, Any]:
     labels = _labels(queries)
     if labels is not None:
         tables["qrels"] = labels
+    if PASSAGES in queries:
+        tables["evidence"] = _passages(queries)
     return tables
+
+
+def _passages(queries: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for query_id, cell in zip(
+        plain_list(queries["query_id"]), plain_list(queries[PASSAGES]), strict=True
+    ):
+        found, faults = passages_of(list_of(_plain(cell)), numbers=True)
+        if faults:
+            raise RunError(f"query {query_id!r}: {': '.join(faults[0])}")
+        rows += [{"query_id": query_id, **passage} for passage in found]
+    return pd.DataFrame(rows, columns=list(EVIDENCE))
 
 
 def _labels(queries: pd.DataFrame) -> pd.DataFrame | None:

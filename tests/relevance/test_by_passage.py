@@ -159,6 +159,7 @@ def test_without_texts_it_is_not_measured():
     assert item.evidence[0]["covered"] is None
     assert any("could not be compared with the evidence" in step.detail for step in item.trail)
     assert results.chunks["relevant"].isna().all()
+    assert any(note.startswith("retrieval of 1 queries not measured") for note in results.notes)
     assert "not measured" in shown.render(item)
 
 
@@ -249,3 +250,20 @@ def test_a_threshold_is_a_share(value):
 def test_relevance_is_by_ids_or_evidence():
     with pytest.raises(ragdiag.SettingsError, match="relevance must be 'ids' or 'evidence'"):
         ragdiag.Settings(relevance="text")
+
+
+def test_a_frame_may_carry_evidence():
+    rows = pd.DataFrame(
+        {
+            "query_id": ["q1", "q2", "q3"],
+            "query": ["?", "??", "???"],
+            "evidence": [[PASSAGE], f'["{OTHER}"]', None],
+            "retrieved_chunks": [[{"id": "c", "text": PASSAGE}]] * 3,
+        }
+    )
+    results = ragdiag.diagnose(rows)
+    assert results.frame["recall_at_5"].tolist()[:2] == [1.0, 0.0]
+    assert results.run.evidence["query_id"].tolist() == ["q1", "q2"]
+    bad = rows.assign(evidence=[[PASSAGE, 7], None, None])
+    with pytest.raises(ragdiag.RunError, match=r"query 'q1': evidence\[1\]: must be a text or"):
+        ragdiag.diagnose(bad)
