@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
@@ -19,6 +19,7 @@ from ragdiag.display.sheet import Sheet
 from ragdiag.display.terminal import show_causes, show_dataset, show_lint, show_report
 from ragdiag.display.terminal_comparison import show_comparison
 from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
+from ragdiag.files import check_outputs, write_text
 
 if TYPE_CHECKING:
     from ragdiag.comparison import Comparison
@@ -83,7 +84,7 @@ BaseUrl = Annotated[
     str | None, typer.Option(help="Address of an OpenAI-compatible server for the judge.")
 ]
 JudgeCache = Annotated[
-    Path | None, typer.Option(help="File that keeps judge replies, shared between runs.")
+    Path | None, typer.Option(help="Folder that keeps judge replies, shared between runs.")
 ]
 Workers = Annotated[int, typer.Option(min=1, help="Queries that run at the same time.")]
 JudgeWorkers = Annotated[int, typer.Option(min=1, help="Answers judged at the same time.")]
@@ -116,7 +117,9 @@ def _friendly(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def _say_error(message: str, label: str = "error") -> None:
-    typer.echo(f"{label}: {clean(message)}", err=True)
+    # Line by line: a list of faults stays a list.
+    lines = "\n".join(clean(line) for line in message.splitlines())
+    typer.echo(f"{label}: {lines}", err=True)
 
 
 def _version(wanted: bool) -> None:
@@ -193,7 +196,7 @@ def run(
     The pipeline file is executed: run only files you trust.
     """
     started = time.perf_counter()
-    _check_writable(output, csv, html, markdown)
+    check_outputs(output, csv, html, markdown, read=(dataset, _source(pipeline), store))
     results = ragdiag.evaluate(
         pipeline,
         _load(dataset, query_types),
@@ -205,8 +208,10 @@ def run(
         store=store,
         reuse=reuse,
     )
+    # Files first: whoever reads the terminal through a pipe may close it at any line.
+    written = _write(results, output=output, csv=csv, html=html, markdown=markdown)
     show_report(Sheet(), results.report(), time.perf_counter() - started)
-    _write(results, output=output, csv=csv, html=html, markdown=markdown)
+    _say_written(written)
 
 
 @app.command()
@@ -241,6 +246,11 @@ def compare(
     workers: Workers = 1,
     judge_workers: JudgeWorkers = 8,
     retries: Retries = 0,
+    store: Annotated[
+        list[Path] | None,
+        typer.Option(help="Record a run as it happens; repeat, one for each pipeline that is run."),
+    ] = None,
+    reuse: Reuse = False,
     query_types: QueryTypes = None,
     output: Output = None,
     csv: Csv = None,
@@ -254,31 +264,36 @@ def compare(
         raise typer.BadParameter(
             f"name at least two pipelines (-pa A -pb B, or --pipeline repeated), got {len(sides)}"
         )
-    _check_writable(output, csv, html, markdown)
-    options: dict[str, Any] = {}
-    if dataset is not None:
-        options = {
-            "judge": _judge(judge, model, base_url, judge_cache),
-            "workers": workers,
-            "judge_workers": judge_workers,
-            "retries": retries,
-            "dataset": _load(dataset, query_types),
-        }
+    read = (dataset, *map(_source, sides), *(store or ()))
+    check_outputs(output, csv, html, markdown, read=read)
+    usual = {"workers": 1, "judge_workers": 8}
+    wanted = {
+        "judge": _judge(judge, model, base_url, judge_cache),
+        "workers": workers,
+        "judge_workers": judge_workers,
+        "retries": retries,
+        "store": store,
+        "reuse": reuse,
+    }
     comparison = ragdiag.compare(
         *sides,
         quality_tolerance=quality_tolerance,
         latency_tolerance_ms=latency_tolerance_ms,
+        dataset=None if dataset is None else _load(dataset, query_types),
         **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
-        **options,
+        # Only what was asked for: where nothing is run, every one of them is refused.
+        **{name: value for name, value in wanted.items() if value and value != usual.get(name)},
     )
+    written = _write(comparison, output=output, csv=csv, html=html, markdown=markdown)
     for pair in comparison.pairs:
         show_comparison(Sheet(), pair.report, time.perf_counter() - started)
-    _write(comparison, output=output, csv=csv, html=html, markdown=markdown)
+    _say_written(written)
 
 
 @app.command()
 @_friendly
 def diagnose(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A stored run, another tool's file, or a report.")],
     dataset: OptionalDataset = None,
     file_format: Annotated[
@@ -295,11 +310,12 @@ def diagnose(
     markdown: Markdown = None,
 ) -> None:
     """Say what fails most in a recorded run, on which queries, and what to do; nothing is run."""
-    _check_writable(output, csv, html, markdown)
+    check_outputs(output, csv, html, markdown, read=(file, dataset))
     from ragdiag.report import ComparisonReport, holds_report, load_report
 
     if file_format == "auto" and file.suffix.lower() == ".json" and holds_report(file):
         report = load_report(file)
+        _refuse_beside_a_report(context, file)
         if isinstance(report, ComparisonReport):
             show_comparison(Sheet(), report)
         else:
@@ -310,8 +326,9 @@ def diagnose(
         None if dataset is None else _load(dataset, query_types),
         **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
     )
+    written = _write(results, output=output, csv=csv, html=html, markdown=markdown)
     show_causes(Sheet(), results.report())
-    _write(results, output=output, csv=csv, html=html, markdown=markdown)
+    _say_written(written)
 
 
 @app.command()
@@ -346,7 +363,7 @@ def gate(
 
     Without thresholds the gate fails where a primary measure is proven worse.
     """
-    _check_writable(junit, markdown)
+    check_outputs(junit, markdown, read=(Path(baseline), Path(candidate)))
     comparison = ragdiag.compare(
         baseline,
         candidate,
@@ -428,13 +445,21 @@ def _judge(name: str | None, model: str | None, base_url: str | None, cache: Pat
     )
 
 
-def _check_writable(*paths: Path | None) -> None:
-    """Refuse a path that cannot be written before anything is paid for."""
-    from ragdiag.files import check_writable
+def _source(pipeline: str) -> Path:
+    """Return the file that ``file.py`` or ``file.py:name`` means."""
+    file, colon, _ = pipeline.rpartition(":")
+    return Path(file if colon and file.endswith(".py") else pipeline)
 
-    for path in paths:
-        if path is not None:
-            check_writable(path)
+
+def _refuse_beside_a_report(context: typer.Context, file: Path) -> None:
+    """Refuse options that a report, which holds no run, would silently leave without effect."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if name != "file" and context.params[name] != parameter.get_default(context):
+            raise SettingsError(
+                f"{file} is a report: its numbers are final, so {parameter.opts[0]} has no effect; "
+                "give a stored run (run --store), which can be seen anew and written"
+            )
 
 
 def _write(
@@ -444,10 +469,8 @@ def _write(
     csv: Path | None,
     html: Path | None,
     markdown: Path | None,
-) -> None:
-    """Write what was asked for, and name each file."""
-    from ragdiag.files import write_text
-
+) -> list[Path]:
+    """Write what was asked for, and return the files."""
     if output is not None:
         report = shown.report
         model = report() if callable(report) else report
@@ -458,9 +481,12 @@ def _write(
         shown.to_html(html)
     if markdown is not None:
         write_text(markdown, shown.to_markdown())
-    for path in (output, csv, html, markdown):
-        if path is not None:
-            typer.echo(f"written: {path}")
+    return [path for path in (output, csv, html, markdown) if path is not None]
+
+
+def _say_written(paths: Iterable[Path]) -> None:
+    for path in paths:
+        typer.echo(f"written: {path}")
 
 
 def main() -> None:

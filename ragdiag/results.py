@@ -21,12 +21,11 @@ from ragdiag.rules import Rule, RuleBook
 from ragdiag.saving import load_analysis, save_analysis
 from ragdiag.schema import EvaluationResult, Settings
 from ragdiag.selecting import column_mask, is_mask, place_of_id, place_of_position, row_mask
+from ragdiag.showing import Shown
 from ragdiag.sweeps import Swept
 from ragdiag.tables import guarded
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from ragdiag.report import EvaluationReport
 
 __all__ = ["Results", "load_results"]
@@ -34,7 +33,7 @@ __all__ = ["Results", "load_results"]
 Ints = npt.NDArray[np.int64]
 
 
-class Results(Swept):
+class Results(Swept, Shown):
     """One pipeline on one dataset, diagnosed: why each query ended as it did.
 
     Results wrap a DataFrame and never change: every verb returns new ones. They have a length, can
@@ -432,52 +431,14 @@ class Results(Swept):
         """
         save_analysis(self._analysis, self._positions, Path(path))
 
-    # -- how they look: one line each, the rooms are below ----------------------------------------
+    def label(self, n: int = 30, *, seed: int = 0) -> Any:
+        """Return a form to label `n` queries by hand, see :func:`ragdiag.agreement`.
 
-    def plot(self, kind: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Plot ``"categories"`` (default), ``"latency"``, ``"rank"`` or ``"recall_at_k"``."""
-        from ragdiag.display import plots
+        The labels are the form's ``frame``; a random sample, the same for the same `seed`.
+        """
+        from ragdiag.display import labeller
 
-        return plots.plot(self, kind, ax)
-
-    def plot_data(self, kind: str | None = None) -> pd.DataFrame:
-        """Return the numbers that :meth:`plot` shows."""
-        from ragdiag.display import plots
-
-        return plots.plot_data(self, kind)
-
-    def explore(self) -> Any:
-        """Return widgets to filter, search and step through the queries."""
-        from ragdiag.display import explorer
-
-        return explorer.explore(self)
-
-    def to_html(self, path: str | PathLike[str]) -> None:
-        """Write a self-contained HTML report, every query to be opened."""
-        from ragdiag.display import html
-
-        html.write_report(self, path)
-
-    def to_markdown(self) -> str:
-        """Return the text report as Markdown, for pull requests."""
-        from ragdiag.display import text
-
-        return text.markdown(self)
-
-    def __repr__(self) -> str:
-        from ragdiag.display import text
-
-        return text.render(self)
-
-    def _repr_html_(self) -> str:
-        from ragdiag.display import html
-
-        return html.render(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ragdiag import display
-
-        return display.bundle(self)
+        return labeller.label(self, n, seed)
 
 
 def load_results(path: str | PathLike[str], *, rules: Sequence[Rule] = ()) -> Results:
