@@ -5,6 +5,8 @@ dropped there: with Dask on the machine that holds the part. What comes together
 one row a query, and for each retrieved chunk its query, rank, id and score. So means, counts and
 percentiles are those of the whole, exact, at any k, and every view of the results works.
 
+Where the truth is known as passages of text, in a column ``evidence``, the texts are kept.
+
 Parts hold whole queries. Ranks are counted within a part, and a query that is in two of them would
 be ranked twice; that is an error, not a guess.
 """
@@ -12,6 +14,7 @@ be ranked twice; that is an error, not a guess.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ragdiag.errors import RunError, RunFormatError
-from ragdiag.interop.frames import run_from_frame
+from ragdiag.interop.frames import PASSAGES, run_from_frame
 from ragdiag.interop.source import Source
 from ragdiag.recording import Run
 from ragdiag.tables import TEXT
@@ -35,11 +38,11 @@ DROPPED = {
     "retrieved_texts": "retrieved_chunk_ids",
 }
 
-#: Columns of the retrieved chunks that are kept.
+#: Columns of the retrieved chunks that are kept in any case.
 KEPT = ["query_id", "rank", "chunk_id", "score"]
 
 #: The tables of a part.
-TABLES = ("queries", "qrels", "retrieved", "outcomes", "verdicts")
+TABLES = ("queries", "qrels", "evidence", "retrieved", "outcomes", "verdicts")
 
 
 NOTE = (
@@ -47,7 +50,14 @@ NOTE = (
     "relevance by passages of text is not measured"
 )
 
-Tables = dict[str, pd.DataFrame]
+
+@dataclass(frozen=True)
+class _Part:
+    """What is kept of one part; a part without rows has no tables."""
+
+    name: str
+    tables: Mapping[str, pd.DataFrame]
+    ids_made: bool = False
 
 
 def is_partitioned(frame: Any) -> bool:
@@ -91,9 +101,9 @@ def run_from_partitions(
         for yours, ours in (columns or {}).items()
         if yours in wanted or yours not in given
     }
-    tables = dask.delayed(_tables)
+    part = dask.delayed(_part)
     delayed = frame[wanted].to_delayed()
-    parts = dask.compute(*(tables(part, columns, number) for number, part in enumerate(delayed)))
+    parts = dask.compute(*(part(each, columns, str(at)) for at, each in enumerate(delayed)))
     if is_partitioned(qrels):
         qrels = qrels.compute()
     remedy = "repartition by query: frame.shuffle(on='query_id'), or frame.set_index('query_id')"
@@ -115,7 +125,7 @@ def read_parts(source: Source, format: str) -> Run:
     if not files:
         raise RunFormatError(f"{source.path}: there is no Parquet file in this folder")
     remedy = "write the files anew so that each holds whole queries"
-    parts = (_tables(_read(path), None, path.name) for path in files)
+    parts = (_part(_read(path), {}, path.name) for path in files)
     names = {"pipeline_name": source.stem, "dataset_name": source.stem}
     return _combined(parts, None, remedy, names, {"format": format, "source": source.name})
 
@@ -132,61 +142,58 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _wanted(names: Sequence[str], columns: Mapping[str, str]) -> list[str]:
-    """Return the columns to read: texts only where ids are made of them."""
+    """Return the columns to read: texts only where something is made of them."""
     ours = {columns.get(name, name) for name in names}
+    if PASSAGES in ours:
+        return list(names)
     return [name for name in names if DROPPED.get(columns.get(name, name)) not in ours]
 
 
-def _tables(
-    frame: pd.DataFrame, columns: Mapping[str, str] | None, part: int | str
-) -> tuple[int | str, Tables]:
-    """Return the tables of one part, its chunks without texts."""
+def _part(frame: pd.DataFrame, columns: Mapping[str, str], name: str) -> _Part:
+    """Return what is kept of one part."""
     if not len(frame):
-        return part, {}
+        return _Part(name, {})
     try:
         run = run_from_frame(frame, columns)
     except RunError as error:
-        raise RunError(f"part {part}: {error}") from None
-    tables = {name: getattr(run, name) for name in TABLES}
-    tables["retrieved"] = tables["retrieved"][KEPT]
-    tables["queries"].attrs["made"] = "query_ids_made_from_text" in run.info
-    return part, tables
+        raise RunError(f"part {name}: {error}") from None
+    tables = {table: getattr(run, table) for table in TABLES}
+    if PASSAGES not in {columns.get(each, each) for each in frame.columns}:
+        tables["retrieved"] = tables["retrieved"][KEPT]
+    return _Part(name, tables, "query_ids_made_from_text" in run.info)
 
 
 def _combined(
-    parts: Iterable[tuple[int | str, Tables]],
+    parts: Iterable[_Part],
     qrels: pd.DataFrame | None,
     remedy: str,
     names: Mapping[str, str],
     info: dict[str, Any],
 ) -> Run:
     """Put the tables of parts together."""
-    held = [(part, tables) for part, tables in parts if tables]
+    held = [part for part in parts if part.tables]
     if not held:
         raise RunError("there is no row in any part")
     _require_whole_queries(held, remedy)
-    made = any(tables["queries"].attrs.pop("made", False) for _, tables in held)
     fields: dict[str, Any] = dict(names)
-    fields |= {
-        name: pd.concat([each[name] for _, each in held], ignore_index=True) for name in TABLES
-    }
+    for table in TABLES:
+        fields[table] = pd.concat([part.tables[table] for part in held], ignore_index=True)
     if qrels is not None:
         fields["qrels"] = qrels
-    info["notes"] = [NOTE.format(n=len(held))]
-    if made:
+    if "text" not in fields["retrieved"]:
+        info["notes"] = [NOTE.format(n=len(held))]
+    if any(part.ids_made for part in held):
         info["query_ids_made_from_text"] = True
     return Run(**fields, info=info)
 
 
-def _require_whole_queries(held: Sequence[tuple[int | str, Tables]], remedy: str) -> None:
-    ids = pd.concat([tables["queries"]["query_id"] for _, tables in held], ignore_index=True)
+def _require_whole_queries(held: Sequence[_Part], remedy: str) -> None:
+    ids = pd.concat([part.tables["queries"]["query_id"] for part in held], ignore_index=True)
     twice = ids.duplicated()
     if not twice.any():
         return
     query_id = ids[twice].iloc[0]
-    where = [
-        str(part) for part, tables in held if (tables["queries"]["query_id"] == query_id).any()
-    ]
+    where = [part.name for part in held if (part.tables["queries"]["query_id"] == query_id).any()]
     raise RunError(
         f"query {query_id!r} is in the parts {' and '.join(where[:2])}; a part must hold whole "
         f"queries: {remedy}"

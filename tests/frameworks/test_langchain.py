@@ -72,6 +72,14 @@ def test_a_chain_that_retrieves(retriever: Any, run: Any) -> None:
     assert len(run(as_pipeline(retrieve=untyped)).chunks) == 4
 
 
+def test_a_runnable_that_cannot_tell_its_types(run: Any) -> None:
+    class Untyped(runnables.Runnable):  # type: ignore[misc, name-defined]
+        def invoke(self, query: Any, config: Any = None, **options: Any) -> Any:
+            return {"answer": query, "context": [{"id": "refunds", "text": "t"}]}
+
+    assert run(Untyped()).frame["answer"][0] == "How long does a refund take?"
+
+
 def test_a_chain_that_answers(retriever: Any, run: Any) -> None:
     prompts = pytest.importorskip("langchain_core.prompts")
     models = pytest.importorskip("langchain_core.language_models.fake_chat_models")

@@ -124,6 +124,24 @@ def test_ids_are_made_of_texts_before_these_are_dropped(tmp_path: Path) -> None:
     assert run.retrieved["text"].isna().all()
 
 
+def test_texts_are_kept_where_passages_are_the_truth(tmp_path: Path) -> None:
+    for part, evidence in enumerate(["Seven days.", "Nine days."]):
+        frame = pd.DataFrame(
+            {
+                "query_id": [f"q{part}"],
+                "query": ["How long?"],
+                "retrieved_chunk_ids": [["a"]],
+                "retrieved_texts": [["A refund takes seven days."]],
+                "evidence": [[evidence]],
+            }
+        )
+        frame.to_parquet(tmp_path / f"{part}.parquet")
+    results = diagnose(tmp_path)
+    assert results.chunks["text"].tolist() == ["A refund takes seven days."] * 2
+    assert results.frame["category"].tolist() == ["PASS", "WRONG_CHUNK_RETRIEVED"]
+    assert "notes" not in results.run.info
+
+
 def test_a_query_in_two_parts_is_refused(tmp_path: Path, rows: pd.DataFrame) -> None:
     rows.head(12).to_parquet(tmp_path / "a.parquet")
     rows.iloc[12:20].to_parquet(tmp_path / "b.parquet")
