@@ -13,17 +13,16 @@ import pandas as pd
 
 from ragdiag import export
 from ragdiag.errors import ComparisonError, QueryNotFoundError
-from ragdiag.joining import join, tell_apart
+from ragdiag.joining import check_options, join, position, tell_apart
 from ragdiag.outcomes import OUTCOMES_IN_ORDER, Outcome
 from ragdiag.pairing import Pair, Side
 from ragdiag.proof import Proven
 from ragdiag.published import PublishedFields
 from ragdiag.schema import RESERVED_COLUMNS
+from ragdiag.showing import Shown
 from ragdiag.tables import TEXT, guarded
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from ragdiag.report_models import QueryOutcome
     from ragdiag.results import Results
     from ragdiag.schema import EvaluationResult
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison"]
 
 
-class Comparison(Proven, PublishedFields):
+class Comparison(Proven, PublishedFields, Shown):
     """Two or more results on the same queries, one of them the baseline.
 
     The published fields (``winner``, ``trade_off``, ``metric_deltas`` ...) are those of a pair:
@@ -69,12 +68,14 @@ class Comparison(Proven, PublishedFields):
     ) -> None:
         if len(results) < 2:
             raise ComparisonError(f"a comparison needs at least two results, got {len(results)}")
-        for tolerance, value in (
-            ("quality_tolerance", quality_tolerance),
-            ("latency_tolerance_ms", latency_tolerance_ms),
-        ):
-            if not value >= 0:
-                raise ComparisonError(f"{tolerance} must be 0 or more, got {value!r}")
+        check_options(
+            len(results),
+            names=names,
+            baseline=baseline,
+            on=on,
+            quality_tolerance=quality_tolerance,
+            latency_tolerance_ms=latency_tolerance_ms,
+        )
         self.names = tell_apart(results, names)
         self._base = self._position(baseline)
         joined = join(results, self.names, baseline=self._base, on=on)
@@ -148,13 +149,7 @@ class Comparison(Proven, PublishedFields):
         return row
 
     def _position(self, side: int | str) -> int:
-        if isinstance(side, str):
-            if side not in self.names:
-                raise ComparisonError(f"no side is called {side!r}; there are {list(self.names)!r}")
-            return self.names.index(side)
-        if not -len(self.names) <= side < len(self.names):
-            raise ComparisonError(f"there is no side {side!r}; there are {len(self.names)}")
-        return range(len(self.names))[side]
+        return position(side, len(self.names), self.names)
 
     # --- pairs ------------------------------------------------------------------------------
 
@@ -332,59 +327,12 @@ class Comparison(Proven, PublishedFields):
             narrowed.append(results.select(own))
         return self._of(narrowed)
 
-    # --- how it shows itself ----------------------------------------------------------------
-
-    def __repr__(self) -> str:
-        from ragdiag.display import text
-
-        return text.render(self)
-
-    def _repr_html_(self) -> str:
-        from ragdiag.display import html
-
-        return html.render(self)
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        from ragdiag import display
-
-        return display.bundle(self)
-
-    def plot(self, kind: str | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draw the comparison; kinds are listed at :func:`ragdiag.display.plots.plot`."""
-        from ragdiag.display import plots
-
-        return plots.plot(self, kind, ax=ax)
-
-    def plot_data(self, kind: str | None = None) -> pd.DataFrame:
-        """Return the numbers that :meth:`plot` draws."""
-        from ragdiag.display import plots
-
-        return plots.plot_data(self, kind)
-
-    def explore(self) -> Any:
-        """Return a widget to filter, search and step through the queries."""
-        from ragdiag.display import explorer
-
-        return explorer.explore(self)
-
     def to_csv(self, path: str | Path | None = None, *, safe: bool = True) -> str | None:
         """Write :attr:`outcomes` as CSV, or return the text; see :meth:`Results.to_csv`."""
         if path is None:
             return export.csv_text(self.outcomes, safe=safe)
         export.write_csv(self.outcomes, path, safe=safe)
         return None
-
-    def to_html(self, path: str | Path) -> None:
-        """Write a report of one file that a browser opens."""
-        from ragdiag.display import html
-
-        html.write_report(self, path)
-
-    def to_markdown(self) -> str:
-        """Return the comparison as Markdown, for a pull request."""
-        from ragdiag.display import text
-
-        return text.markdown(self)
 
 
 def _named(pipeline: str, outcomes: pd.DataFrame) -> pd.DataFrame:

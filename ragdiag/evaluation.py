@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import pandas as pd
 
 from ragdiag.dataset import GoldenDataset, load_dataset
 from ragdiag.diagnosis import RuleBook
-from ragdiag.errors import ComparisonError, EvaluationInterrupted
+from ragdiag.errors import ComparisonError, DatasetLoadError, EvaluationInterrupted
+from ragdiag.pipeline import as_pipeline
 from ragdiag.recording import Run, load_run
 from ragdiag.relabelling import relabelled
 from ragdiag.results import Results, load_results
@@ -150,12 +151,17 @@ def _judge(given: Judge | str | None) -> Judge | None:
     return judge
 
 
-def _dataset(given: GoldenDataset | pd.DataFrame | PathLike) -> GoldenDataset:
+def _dataset(given: GoldenDataset | pd.DataFrame | PathLike | None) -> GoldenDataset:
     if isinstance(given, GoldenDataset):
         return given
     if isinstance(given, pd.DataFrame):
         return GoldenDataset.from_frame(given)
-    return load_dataset(given)
+    if isinstance(given, str | PurePath):
+        return load_dataset(given)
+    raise DatasetLoadError(
+        "dataset must be a GoldenDataset, a DataFrame or the path of a file, got "
+        f"{type(given).__name__}: {given!r:.100}"
+    )
 
 
 def diagnose(
@@ -233,7 +239,8 @@ def compare(
     quality_tolerance, latency_tolerance_ms : float
         Differences up to these are ties.
     **options
-        Those of :func:`evaluate`, settings and execution.
+        Those of :func:`evaluate`, settings and execution. Of several pipelines each needs its own
+        store: ``store=["a.jsonl", "b.jsonl"]``.
 
     Raises
     ------
@@ -259,27 +266,48 @@ def compare(
         raise ComparisonError(
             f"{idle[0]}= is for running pipelines, and all {len(recorded)} are recorded"
         )
+    # Loaded when something is compared: reaching for a verb must not load the statistics.
+    from ragdiag.comparison import Comparison
+    from ragdiag.joining import check_options
+
+    choices: dict[str, Any] = {
+        "names": names,
+        "baseline": baseline,
+        "on": on,
+        "quality_tolerance": quality_tolerance,
+        "latency_tolerance_ms": latency_tolerance_ms,
+    }
+    # What is wrong with the choices is said before a pipeline is called and paid for.
+    check_options(len(recorded), **choices)
+    stores = iter(_stores(options.pop("store", None), len(to_run)))
+    pipelines = iter([as_pipeline(each) for each in to_run])
+    questions = _dataset(dataset) if to_run else None
     seen = [_seen_through(done, changes) for done in recorded if done is not None]
     # Pipelines are seen as the results they are compared with.
     like = {**_settings_of(seen[0]), **changes} if seen else changes
     finished = iter(seen)
     results = [
-        evaluate(given, cast("GoldenDataset", dataset), **like, **options)
-        if done is None
-        else next(finished)
-        for given, done in zip(results_or_pipelines, recorded, strict=True)
+        next(finished)
+        if done is not None
+        else evaluate(
+            next(pipelines), cast("GoldenDataset", questions), store=next(stores), **like, **options
+        )
+        for done in recorded
     ]
-    # Loaded when something is compared: reaching for a verb must not load the statistics.
-    from ragdiag.comparison import Comparison
+    return Comparison(*results, **choices)
 
-    return Comparison(
-        *results,
-        names=names,
-        baseline=baseline,
-        on=on,
-        quality_tolerance=quality_tolerance,
-        latency_tolerance_ms=latency_tolerance_ms,
-    )
+
+def _stores(given: PathLike | Sequence[PathLike] | None, pipelines: int) -> Sequence[Any]:
+    """Return one store for each pipeline to run."""
+    if given is None:
+        return [None] * pipelines
+    paths = [given] if isinstance(given, str | Path) else list(given)
+    if len(paths) != pipelines or len({Path(path).resolve() for path in paths}) < pipelines:
+        raise ComparisonError(
+            f"store= must name {pipelines} different files, one for each pipeline that is run, "
+            f"got {[str(path) for path in paths]!r}"
+        )
+    return paths
 
 
 def _recorded(given: Any) -> Results | None:

@@ -6,14 +6,21 @@ import gzip
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from ragdiag.errors import ExportError, RagdiagError
 
-__all__ = ["DEFAULT_MAX_BYTES", "check_writable", "read_text", "write_bytes", "write_text"]
+__all__ = [
+    "DEFAULT_MAX_BYTES",
+    "check_outputs",
+    "check_writable",
+    "read_text",
+    "write_bytes",
+    "write_text",
+]
 
 #: A text file above this is taken for a mistake or an attack unless the caller says otherwise.
 DEFAULT_MAX_BYTES = 64 * 2**20
@@ -95,6 +102,31 @@ def check_writable(path: Path) -> None:
             stream.write(b"")
     except OSError as problem:
         raise _unwritable(path, problem) from problem
+
+
+def check_outputs(*paths: Path | None, read: Iterable[Path | None] = ()) -> None:
+    """Refuse outputs that cannot be written, or that would replace a file which is in use.
+
+    Parameters
+    ----------
+    *paths : Path or None
+        What will be written; None is an output that is not wanted.
+    read : iterable of Path or None
+        What is read, or written otherwise, by the same command.
+
+    Raises
+    ------
+    ExportError
+        A path cannot be written, or stands twice among all of these.
+    """
+    taken = {path.resolve() for path in read if path is not None}
+    for path in paths:
+        if path is None:
+            continue
+        if path.resolve() in taken:
+            raise ExportError(f"{path}: this command uses the file already; write to another")
+        taken.add(path.resolve())
+        check_writable(path)
 
 
 def write_text(path: Path, text: str) -> None:

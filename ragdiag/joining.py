@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from ragdiag.outcomes import TIE
 if TYPE_CHECKING:
     from ragdiag.results import Results
 
-__all__ = ["Joined", "join", "tell_apart"]
+__all__ = ["Joined", "check_options", "join", "position", "tell_apart"]
 
 #: How many ids a message lists before it counts the rest.
 LISTED_IDS = 5
@@ -53,16 +54,7 @@ def tell_apart(results: Sequence[Results], names: Sequence[str] | None) -> tuple
         `names` has another length, or names two alike.
     """
     if names is not None:
-        names = [str(name) for name in names]
-        if len(names) != len(results):
-            raise ComparisonError(
-                f"names= has {len(names)} names for {len(results)} results: {list(names)!r}"
-            )
-        if len(set(names)) < len(names) or not all(names) or TIE in names:
-            raise ComparisonError(
-                f"names= must be distinct, not empty and not {TIE!r}, got {list(names)!r}"
-            )
-        return tuple(names)
+        return _given(names, len(results))
     own = [each.name or f"Pipeline {_letter(place)}" for place, each in enumerate(results)]
     versioned = [
         f"{name} {each.run.pipeline_version}"
@@ -81,6 +73,55 @@ def tell_apart(results: Sequence[Results], names: Sequence[str] | None) -> tuple
         taken.add(candidate)
         distinct.append(candidate)
     return tuple(distinct)
+
+
+def _given(names: Sequence[str], sides: int) -> tuple[str, ...]:
+    names = [str(name) for name in names]
+    if len(names) != sides:
+        raise ComparisonError(f"names= has {len(names)} names for {sides} results: {names!r}")
+    if len(set(names)) < len(names) or not all(names) or TIE in names:
+        raise ComparisonError(f"names= must be distinct, not empty and not {TIE!r}, got {names!r}")
+    return tuple(names)
+
+
+def check_options(
+    sides: int,
+    *,
+    names: Sequence[str] | None,
+    baseline: int | str,
+    on: str,
+    quality_tolerance: float,
+    latency_tolerance_ms: float,
+) -> None:
+    """Refuse options that no comparison of so many sides can have, before one of them is run.
+
+    Raises
+    ------
+    ComparisonError
+        The message names the option. A `baseline` by name is looked for where `names` are given.
+    """
+    for tolerance, value in (
+        ("quality_tolerance", quality_tolerance),
+        ("latency_tolerance_ms", latency_tolerance_ms),
+    ):
+        if not isinstance(value, Real) or not value >= 0:
+            raise ComparisonError(f"{tolerance} must be 0 or more, got {value!r}")
+    if on not in ("all", "intersection"):
+        raise ComparisonError(f"on must be 'all' or 'intersection', got {on!r}")
+    known = None if names is None else _given(names, sides)
+    if known is not None or not isinstance(baseline, str):
+        position(baseline, sides, known or ())
+
+
+def position(side: int | str, sides: int, names: Sequence[str]) -> int:
+    """Return the place of one side, given as a place or a name."""
+    if isinstance(side, str):
+        if side not in names:
+            raise ComparisonError(f"no side is called {side!r}; there are {list(names)!r}")
+        return names.index(side)
+    if not -sides <= side < sides:
+        raise ComparisonError(f"there is no side {side!r}; there are {sides}")
+    return range(sides)[side]
 
 
 def _letter(place: int) -> str:
@@ -110,8 +151,6 @@ def join(
     ComparisonError
         Settings, rules, queries, questions or labels differ, or an id occurs twice.
     """
-    if on not in ("all", "intersection"):
-        raise ComparisonError(f"on must be 'all' or 'intersection', got {on!r}")
     _refuse_other_settings(results, names)
     ids = [_ids(each) for each in results]
     for index, name in zip(ids, names, strict=True):

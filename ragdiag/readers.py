@@ -101,11 +101,12 @@ def _read_json(path: Path, text: str) -> RawDataset:
     except ValueError as error:
         raise DatasetLoadError(f"{path}: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("samples"), list):
-        found = (
-            f"an object with the keys {shown(list(document))}"
-            if isinstance(document, dict)
-            else shown(document)
-        )
+        if not isinstance(document, dict):
+            found = shown(document)
+        elif "samples" in document:
+            found = f"samples {shown(document['samples'])}"
+        else:
+            found = f"an object with the keys {shown(list(document))}"
         raise DatasetValidationError(
             f"{path}: a dataset is an object {ROOT_EXAMPLE}, got {found}",
             [f"a dataset is an object {ROOT_EXAMPLE}, got {found}"],

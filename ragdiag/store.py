@@ -48,13 +48,18 @@ def plan_header(pipeline: Pipeline, dataset: GoldenDataset) -> Record:
         dataset.frame,
         {"name": dataset.name, "version": dataset.version, "digest": dataset.digest},
         {
-            "name": pipeline.name,
-            "version": pipeline.version,
+            "name": _text(pipeline.name),
+            "version": _text(pipeline.version),
             "source": pipeline_digest(pipeline),
             "stages": names,
         },
         {},
     )
+
+
+def _text(given: object) -> str:
+    """Return a user's name or version as text: a class may well set ``version = 3``."""
+    return "" if given is None else str(given).encode(errors="replace").decode()
 
 
 class Store:

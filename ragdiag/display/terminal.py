@@ -261,7 +261,7 @@ def show_causes(sheet: Sheet, report: EvaluationReport) -> None:
                 ("cause", f"{failure.category}, {failure.severity}"),
                 ("why", failure.reason),
             ]
-            rows += [("", fact) for fact in failure.evidence]
+            rows += [("", fact) for fact in failure.evidence if fact != failure.reason]
             sheet.table([("", "left"), ("", "left")], rows)
     _closing(sheet, report, None)
 

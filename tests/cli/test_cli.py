@@ -205,6 +205,60 @@ def test_a_bad_path_is_refused_before_the_pipeline_runs(tmp_path):
     assert not marker.exists()
 
 
+def test_outputs_never_replace_a_file_that_is_in_use(tmp_path):
+    golden = tmp_path / "golden.json"
+    golden.write_bytes((EXAMPLES / "demo_dataset.json").read_bytes())
+    before = golden.read_bytes()
+    pipeline = pipeline_file(tmp_path, "print('called')")
+    run = ["run", "-p", f"{pipeline}:pipeline", "-d", str(golden)]
+    both = str(tmp_path / "both")
+    for options in (
+        ["--output", str(golden)],
+        ["--csv", pipeline],
+        ["--store", both, "--html", both],
+        ["--output", both, "--csv", both],
+    ):
+        printed = ragdiag_command(*run, *options, expect=1)
+        assert "this command uses the file already" in flat(printed)
+        assert "called" not in printed
+    assert golden.read_bytes() == before
+
+
+def test_faults_stand_on_lines_of_their_own(tmp_path):
+    (tmp_path / "bad.json").write_text('{"samples": [{"id": "q1"}]}', encoding="utf-8")
+    printed = ragdiag_command("validate", "-d", str(tmp_path / "bad.json"), expect=1)
+    assert [line[:12] for line in printed.splitlines()[1:]] == ["- samples[0]"] * 4
+
+
+def test_files_are_written_though_nobody_reads_the_terminal(tmp_path, monkeypatch):
+    def closed(*arguments: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("ragdiag.cli.show_report", closed)
+    report = tmp_path / "report.json"
+    CliRunner().invoke(app, ["run", "-p", DENSE, *DEMO, "-o", str(report)])
+    assert ragdiag.load_report(report).total_queries == 5
+
+
+def test_options_without_effect_are_refused(stores, tmp_path):
+    sides = [part for store in stores for part in ("-p", store)]
+    printed = ragdiag_command("compare", *sides, "--judge", "lexical", expect=1)
+    assert "judge= is for running pipelines" in flat(printed)
+    report = str(tmp_path / "report.json")
+    ragdiag_command("diagnose", stores[0], "-o", report)
+    ragdiag_command("diagnose", report)
+    for option in (["--k", "3"], ["--csv", str(tmp_path / "rows.csv")]):
+        printed = ragdiag_command("diagnose", report, *option, expect=1)
+        assert f"is a report: its numbers are final, so {option[0]} has no effect" in flat(printed)
+
+
+def test_compare_records_each_pipeline(tmp_path):
+    stores = [str(tmp_path / name) for name in ("dense.jsonl", "hybrid.jsonl")]
+    recorded = [part for store in stores for part in ("--store", store)]
+    ragdiag_command("compare", "-pa", DENSE, "-pb", HYBRID, *DEMO, *recorded)
+    assert "hybrid_pipeline" in ragdiag_command("compare", "-pa", stores[0], "-pb", stores[1])
+
+
 def test_usage_errors_exit_with_2():
     assert "No such option" in ragdiag_command("run", "--nonsense", expect=2)
 

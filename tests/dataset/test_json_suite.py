@@ -248,7 +248,7 @@ def test_truncated_file_names_the_place(write_json, sample):
         ("", "it is empty"),
         ("[]", 'a dataset is an object {"name": ..., "version": ..., "samples": [...]}, got []'),
         ("{}", "got an object with the keys []"),
-        ('{"samples": {}}', "got an object with the keys ['samples']"),
+        ('{"samples": {}}', "got samples {}"),
         ("[" * 3 + "1" + "]" * 3, "got [[[1]]]"),
     ],
 )

@@ -164,6 +164,15 @@ def test_oddities_are_flagged(dataset: GoldenDataset) -> None:
     assert result.retrieved["metadata"].tolist()[2] == '{"n": [1, 2]}'
 
 
+@pytest.mark.parametrize("given", [5, None, "half \ud800"])
+def test_names_and_versions_become_text(recorder: Any, dataset: GoldenDataset, given: Any) -> None:
+    pipeline = recorder()
+    pipeline.name = pipeline.version = given
+    expected = {5: "5", None: ""}.get(given, "half ?")
+    result = run(pipeline, dataset)
+    assert (result.pipeline_name, result.pipeline_version) == (expected, expected)
+
+
 def test_coroutines_run_on_one_loop_also_inside_a_running_one(
     counting_judge: Any, dataset: GoldenDataset
 ) -> None:

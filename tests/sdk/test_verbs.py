@@ -12,6 +12,7 @@ from ragdiag import (
     ComparisonError,
     EvaluationInterrupted,
     GoldenDataset,
+    PipelineLoadError,
     Results,
     Rule,
     RunError,
@@ -174,6 +175,37 @@ def test_what_compare_refuses(search, dataset):
     with pytest.raises(SettingsError):
         compare(results, results, k=0)
     assert compare(results, results, judge=None).names == ("a", "a (2)")
+
+
+def test_compare_finds_what_is_wrong_before_a_pipeline_is_called(search, dataset, tmp_path):
+    first, second = search("a"), search("b")
+    both = str(tmp_path / "both.jsonl")
+    for options, message in (
+        ({"names": ["a"]}, "names= has 1 names for 2 results"),
+        ({"names": ["a", "a"]}, "names= must be distinct"),
+        ({"baseline": 2}, "there is no side 2; there are 2"),
+        ({"names": ["a", "b"], "baseline": "c"}, "no side is called 'c'"),
+        ({"on": "some"}, "on must be 'all' or 'intersection', got 'some'"),
+        ({"quality_tolerance": -1}, "quality_tolerance must be 0 or more, got -1"),
+        ({"latency_tolerance_ms": "x"}, "latency_tolerance_ms must be 0 or more, got 'x'"),
+        ({"store": both}, "store= must name 2 different files, one for each pipeline that is run"),
+        ({"store": [both, both]}, "store= must name 2 different files"),
+    ):
+        with pytest.raises(ComparisonError, match=message):
+            compare(first, second, dataset=dataset, **options)
+    with pytest.raises(PipelineLoadError, match=r"missing\.py: there is no such file"):
+        compare(first, tmp_path / "missing.py", dataset=dataset)
+    with pytest.raises(DatasetLoadError, match="must be a GoldenDataset, a DataFrame or the path"):
+        compare(first, second, dataset=[{"id": "q1"}])
+    assert first.calls == second.calls == 0
+
+
+def test_each_pipeline_of_a_comparison_has_its_own_store(search, dataset, tmp_path):
+    stores = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    compare(search("a"), search("b"), dataset=dataset, store=stores)
+    again = search("a"), search("b")
+    assert compare(*again, dataset=dataset, store=stores).names == ("a", "b")
+    assert [pipeline.calls for pipeline in again] == [0, 0]
 
 
 def test_the_comparator_takes_results_as_well(search, dataset):
