@@ -31,6 +31,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return paths
 
 
+@pytest.fixture
+def voila(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What serves is not started here, so that it need not be installed."""
+    monkeypatch.setattr(dashboard.importlib.util, "find_spec", lambda name: object())
+
+
 def parts(page: widgets.VBox) -> dict[str, widgets.Widget]:
     (tabs,) = page.children
     return dict(zip(tabs.titles, tabs.children, strict=True))
@@ -62,6 +68,7 @@ def test_no_run_is_a_clear_error(monkeypatch):
         dashboard.page()
 
 
+@pytest.mark.usefixtures("voila")
 def test_serve_reads_the_runs_first_and_then_starts_voila_on_loopback(stores, monkeypatch):
     started = {}
 
@@ -86,6 +93,7 @@ def test_serve_reads_the_runs_first_and_then_starts_voila_on_loopback(stores, mo
     assert not started
 
 
+@pytest.mark.usefixtures("voila")
 def test_an_interrupt_of_the_server_is_its_normal_end(stores, monkeypatch):
     def run(command, env, check):
         raise KeyboardInterrupt
