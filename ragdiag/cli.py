@@ -6,8 +6,10 @@ Exit codes: 0 ok, 1 bad input, 2 usage, 3 gate failed, 130 interrupted.
 from __future__ import annotations
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Iterable
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
@@ -16,7 +18,7 @@ import typer
 import ragdiag
 from ragdiag.display.clean import clean
 from ragdiag.display.sheet import Sheet
-from ragdiag.display.terminal import show_causes, show_dataset, show_lint, show_report
+from ragdiag.display.terminal import errors_of, show_causes, show_dataset, show_lint, show_report
 from ragdiag.display.terminal_comparison import show_comparison
 from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
 from ragdiag.files import check_outputs, write_text
@@ -210,7 +212,7 @@ def run(
     )
     # Files first: whoever reads the terminal through a pipe may close it at any line.
     written = _write(results, output=output, csv=csv, html=html, markdown=markdown)
-    show_report(Sheet(), results.report(), time.perf_counter() - started)
+    show_report(Sheet(), results.report(), time.perf_counter() - started, errors_of(results))
     _say_written(written)
 
 
@@ -286,7 +288,8 @@ def compare(
     )
     written = _write(comparison, output=output, csv=csv, html=html, markdown=markdown)
     for pair in comparison.pairs:
-        show_comparison(Sheet(), pair.report, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        show_comparison(Sheet(), pair.report, seconds, sentence=f"{pair.sentence}.")
     _say_written(written)
 
 
@@ -458,7 +461,7 @@ def _refuse_beside_a_report(context: typer.Context, file: Path) -> None:
         if name != "file" and context.params[name] != parameter.get_default(context):
             raise SettingsError(
                 f"{file} is a report: its numbers are final, so {parameter.opts[0]} has no effect; "
-                "give a stored run (run --store), which can be seen anew and written"
+                "give a stored run (run --store)"
             )
 
 
@@ -490,5 +493,8 @@ def _say_written(paths: Iterable[Path]) -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a sign that the encoding of a terminal or pipe lacks becomes "?"."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

@@ -131,7 +131,7 @@ class Lines(Silent):
 
     def start(self, name: str) -> None:
         """Remember the name."""
-        self._name = name
+        self._name = _printable(name)[:30]
 
     def note(self, text: str) -> None:
         """Print it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -16,13 +18,16 @@ if TYPE_CHECKING:
 
     from ragdiag.dataset_summary import DatasetSummary
     from ragdiag.report_models import EvaluationReport, QueryTypeMetrics
+    from ragdiag.results import Results
 
-__all__ = ["show_causes", "show_dataset", "show_lint", "show_report"]
+__all__ = ["errors_of", "show_causes", "show_dataset", "show_lint", "show_report"]
 
 #: Ids that are listed; the CSV and the JSON have the others.
 MAX_IDS = 12
 QUESTION_LIMIT = 200
 MAX_FINDINGS = 30
+MAX_ERRORS = 3
+ERROR_LIMIT = 300
 FINDING = ["severity", "check", "query_id", "detail", "remedy"]
 NOT_MEASURED = "not measured"
 NOT_JUDGED = "not judged"
@@ -94,8 +99,13 @@ def show_lint(sheet: Sheet, found: pd.DataFrame) -> None:
         )
 
 
-def show_report(sheet: Sheet, report: EvaluationReport, seconds: float | None = None) -> None:
-    """Write the system report of one pipeline."""
+def show_report(
+    sheet: Sheet,
+    report: EvaluationReport,
+    seconds: float | None = None,
+    errors: Sequence[str] = (),
+) -> None:
+    """Write the system report of one pipeline, with the `errors` of its calls, one a query."""
     name = report.pipeline_name or "pipeline"
     passed = report.diagnosis_counts.get(FailureCategory.PASS, 0)
     sheet.line(f"{name}: {count(passed)} of {count(report.total_queries)} queries passed", "bold")
@@ -110,7 +120,27 @@ def show_report(sheet: Sheet, report: EvaluationReport, seconds: float | None = 
         sheet.item(insight)
     for note in report.notes:
         sheet.item(f"Note: {note}", "dim")
+    _errors(sheet, errors)
     _closing(sheet, report, seconds)
+
+
+def errors_of(results: Results) -> list[str]:
+    """Return what failed, one text for each query whose pipeline or judge raised."""
+    frame = results.frame
+    judge = frame["correct_error"].fillna(frame["grounded_error"])
+    return [str(text) for text in frame["error"].fillna("judge: " + judge).dropna()]
+
+
+def _errors(sheet: Sheet, errors: Sequence[str]) -> None:
+    """Write the most frequent errors: they say what to repair before anything else counts."""
+    if not errors:
+        return
+    sheet.title("Errors")
+    ranked = Counter(errors).most_common()
+    for error, n in ranked[:MAX_ERRORS]:
+        sheet.item(f"{plural(n, 'query', 'queries')}: {shorten(error, ERROR_LIMIT)}")
+    if len(ranked) > MAX_ERRORS:
+        sheet.line(f"showing {MAX_ERRORS} of {count(len(ranked))}", "dim")
 
 
 def _closing(sheet: Sheet, report: EvaluationReport, seconds: float | None) -> None:

@@ -24,6 +24,8 @@ __all__ = ["show_comparison"]
 
 #: Changed queries that are listed; the CSV and the JSON have the others.
 MAX_OUTCOMES = 20
+#: Names longer than this would break the columns; the line above the tables says who A and B are.
+MAX_NAME = 20
 
 
 def show_comparison(
@@ -38,8 +40,9 @@ def show_comparison(
     sheet.line(sentence or report.summary, "bold")
     n = plural(len(report.query_outcomes), "query", "queries")
     sheet.line(f"{names[0]} (A) against {names[1]} (B): {n}, k = {a.retrieval.k}", "dim")
-    _measures(sheet, report, a, b, names)
-    _failures(sheet, report, a, b, names)
+    heads = names if max(map(len, names)) <= MAX_NAME else ("A", "B")
+    _measures(sheet, report, a, b, heads)
+    _failures(sheet, report, a, b, heads)
     _types(sheet, report, a, b)
     _decision(sheet, report)
     _outcomes(sheet, report)

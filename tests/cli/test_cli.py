@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -120,6 +121,7 @@ def test_run_shows_failed_queries_and_goes_on(tmp_path):
     path = pipeline_file(tmp_path, "raise ValueError('[bold]no[/bold] \\x1b[2J')")
     printed = ragdiag_command("run", "-p", path, *DEMO)
     assert "0 completed, 5 failed" in printed
+    assert "5 queries: retrieval failed: ValueError: [bold]no[/bold]" in flat(printed)
     assert "\x1b" not in printed
     assert "[red]hostile[/red] red" in printed
 
@@ -141,6 +143,7 @@ def test_compare_prints_the_facts_of_the_demo(tmp_path):
         "winner hybrid_pipeline",
         "Higher quality <-> higher latency",
         "improves Recall@5 by 20 percentage points and MRR by 0 points",
+        "hybrid_pipeline leads on recall (+0.20) but 5 queries cannot settle it.",
     ):
         assert fact in said
     assert widest(printed) <= 80
@@ -257,6 +260,31 @@ def test_compare_records_each_pipeline(tmp_path):
     recorded = [part for store in stores for part in ("--store", store)]
     ragdiag_command("compare", "-pa", DENSE, "-pb", HYBRID, *DEMO, *recorded)
     assert "hybrid_pipeline" in ragdiag_command("compare", "-pa", stores[0], "-pb", stores[1])
+
+
+def test_long_names_do_not_break_the_columns(tmp_path):
+    sides = []
+    for letter in "xy":
+        path = pipeline_file(tmp_path, "return []", f"{letter}.py")
+        text = Path(path).read_text("utf-8").replace("[red]hostile[/red]", letter * 60)
+        Path(path).write_text(text, encoding="utf-8")
+        sides += ["-p", path]
+    printed = ragdiag_command("compare", *sides, *DEMO)
+    assert widest(printed) <= 80
+    assert "RETRIEVED_BUT_NOT_GROUNDED " in printed
+    assert f"{'x' * 60} red (A) against {'y' * 60} red (B)" in flat(printed)
+
+
+def test_a_console_without_unicode_gets_replacements(tmp_path):
+    path = Path(pipeline_file(tmp_path, "return []"))
+    path.write_text(path.read_text("utf-8").replace("[red]", "über "), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", "from ragdiag.cli import main; main()", "run", "-p", path, *DEMO],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+    assert b"?ber hostile" in done.stdout
 
 
 def test_usage_errors_exit_with_2():
