@@ -11,7 +11,6 @@ import pandas as pd
 from ragdiag.dataset import GoldenDataset, load_dataset
 from ragdiag.diagnosis import RuleBook
 from ragdiag.errors import ComparisonError, DatasetLoadError, EvaluationInterrupted
-from ragdiag.pipeline import as_pipeline
 from ragdiag.recording import Run, load_run
 from ragdiag.relabelling import relabelled
 from ragdiag.results import Results, load_results
@@ -269,6 +268,7 @@ def compare(
     # Loaded when something is compared: reaching for a verb must not load the statistics.
     from ragdiag.comparison import Comparison
     from ragdiag.joining import check_options
+    from ragdiag.pipeline import as_pipeline
 
     choices: dict[str, Any] = {
         "names": names,

@@ -78,7 +78,7 @@ def column_mask(
     Raises
     ------
     SettingsError
-        There is no such column, or something is not a mask.
+        There is no such column or no such category, or something is not a mask.
     """
     chosen = np.ones(len(frame), dtype=bool)
     if where is not None:
@@ -96,6 +96,12 @@ def column_mask(
 def _equal(column: pd.Series, wanted: Any) -> Bools:
     values = list(wanted) if isinstance(wanted, list | tuple | set | frozenset) else [wanted]
     present = [_plain(value) for value in values if not _is_missing(value)]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        # A misspelt category would find nothing, which reads as good news.
+        known = column.cat.categories.tolist()
+        for value in present:
+            if value not in known:
+                raise SettingsError(f"{column.name} is one of {', '.join(known)}, got {value!r}")
     chosen = column.isin(present).to_numpy(dtype=bool)
     if len(present) < len(values):
         chosen = chosen | column.isna().to_numpy(dtype=bool)

@@ -298,6 +298,7 @@ def test_a_selection_keeps_what_it_is_of(results: Results) -> None:
         (pd.Series([True] * 6, index=[0, 0, 1, 2, 3, 4]), {}, "does not hold all 6 queries"),
         (None, {"categry": "PASS"}, "no column 'categry' to select by; did you mean 'category'"),
         (None, {"zzz": 1}, "no column 'zzz' to select by$"),
+        (None, {"category": "INSUFICIENT_CONTEXT"}, "one of PASS, .*, got .INSUFICIENT_CONTEXT.$"),
     ],
 )
 def test_a_selection_that_makes_no_sense(
