@@ -6,6 +6,7 @@ Exit codes: 0 ok, 1 bad input, 2 usage, 3 gate failed, 130 interrupted.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ from ragdiag.display.terminal import errors_of, show_causes, show_dataset, show_
 from ragdiag.display.terminal_comparison import show_comparison
 from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
 from ragdiag.files import check_outputs, write_text
+from ragdiag.loading import source_file
 
 if TYPE_CHECKING:
     from ragdiag.comparison import Comparison
@@ -107,6 +109,10 @@ def _friendly(command: Callable[P, T]) -> Callable[P, T]:
             return command(*args, **kwargs)
         except EvaluationInterrupted as interrupt:
             _say_error(str(interrupt), label="interrupted")
+            from ragdiag.session import calls_came_back
+
+            if not calls_came_back(functools.partial(_say_error, label="waiting")):
+                os._exit(INTERRUPTED)
             raise typer.Exit(INTERRUPTED) from None
         except KeyboardInterrupt:
             _say_error("nothing was lost that had been stored", label="interrupted")
@@ -198,7 +204,7 @@ def run(
     The pipeline file is executed: run only files you trust.
     """
     started = time.perf_counter()
-    check_outputs(output, csv, html, markdown, read=(dataset, _source(pipeline), store))
+    check_outputs(output, csv, html, markdown, read=(dataset, source_file(pipeline), store))
     results = ragdiag.evaluate(
         pipeline,
         _load(dataset, query_types),
@@ -266,7 +272,7 @@ def compare(
         raise typer.BadParameter(
             f"name at least two pipelines (-pa A -pb B, or --pipeline repeated), got {len(sides)}"
         )
-    read = (dataset, *map(_source, sides), *(store or ()))
+    read = (dataset, *map(source_file, sides), *(store or ()))
     check_outputs(output, csv, html, markdown, read=read)
     usual = {"workers": 1, "judge_workers": 8}
     wanted = {
@@ -446,12 +452,6 @@ def _judge(name: str | None, model: str | None, base_url: str | None, cache: Pat
         name if model is None else f"{name}:{model}",
         **{option: value for option, value in options.items() if value is not None},
     )
-
-
-def _source(pipeline: str) -> Path:
-    """Return the file that ``file.py`` or ``file.py:name`` means."""
-    file, colon, _ = pipeline.rpartition(":")
-    return Path(file if colon and file.endswith(".py") else pipeline)
 
 
 def _refuse_beside_a_report(context: typer.Context, file: Path) -> None:

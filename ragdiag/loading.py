@@ -38,7 +38,7 @@ from typing import Any
 
 from ragdiag.errors import PipelineLoadError
 
-__all__ = ["Source", "load_object"]
+__all__ = ["Source", "load_object", "source_file"]
 
 DEFAULT_NAME = "pipeline"
 
@@ -101,6 +101,18 @@ def load_object(spec: str | Path) -> tuple[Any, Source]:
         except AttributeError:
             raise PipelineLoadError(f"{label}: {_missing(module, name)}") from None
     return value, Source(shown, digest)
+
+
+def source_file(spec: str) -> Path:
+    """Return the file that ``file.py`` or ``file.py:name`` means, whether it exists or not.
+
+    Examples
+    --------
+    >>> source_file("pipes/bm25.py:titles").as_posix()
+    'pipes/bm25.py'
+    """
+    file, colon, _ = spec.rpartition(":")
+    return Path(file if colon and file.endswith(".py") else spec)
 
 
 def _split(spec: str | Path) -> tuple[Path | None, str | None, str]:

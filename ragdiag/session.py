@@ -8,6 +8,7 @@ it anywhere and nothing that was paid for is lost.
 from __future__ import annotations
 
 import json
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
@@ -28,7 +29,7 @@ from ragdiag.recording import Run
 from ragdiag.remote import Remote, capacity
 from ragdiag.store import Store
 
-__all__ = ["ExecutionInterrupted", "Session"]
+__all__ = ["ExecutionInterrupted", "Session", "calls_came_back"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,6 +56,33 @@ class ExecutionInterrupted(KeyboardInterrupt):
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message)
         self.run = run
+
+
+def calls_came_back(say: Callable[[str], None]) -> bool:
+    """Wait, before a process ends, for calls that an interrupted run left in flight.
+
+    Parameters
+    ----------
+    say : callable
+        Is told once what is waited for, where that is not over at once.
+
+    Returns
+    -------
+    bool
+        False when the wait was interrupted as well: some calls still hang.
+    """
+    ours = threading.main_thread(), threading.current_thread()
+    calls = [each for each in threading.enumerate() if not each.daemon and each not in ours]
+    try:
+        for call in calls:
+            call.join(GRACE)
+        if any(call.is_alive() for call in calls):
+            say("for calls in flight to come back; interrupt again to leave at once")
+        for call in calls:
+            call.join()
+    except KeyboardInterrupt:
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -311,6 +311,39 @@ def test_an_interrupt_exits_with_130_and_keeps_what_was_done(tmp_path):
     assert store.exists()
 
 
+def test_interrupted_twice_a_hanging_call_is_left_at_once(tmp_path):
+    # The second interrupt comes while the first one's call still hangs.
+    body = "import time; open('hangs', 'w').close(); time.sleep(600)"
+    path = pipeline_file(tmp_path, body)
+    code = (
+        "import os, signal, threading, time\n"
+        "from ragdiag.cli import main\n"
+        "def interrupt():\n"
+        "    while not os.path.exists('hangs'): time.sleep(0.05)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "import ragdiag.cli\n"
+        "said = ragdiag.cli._say_error\n"
+        "def say(text, label='error'):\n"
+        "    said(text, label)\n"
+        "    if label == 'waiting': os.kill(os.getpid(), signal.SIGINT)\n"
+        "ragdiag.cli._say_error = say\n"
+        "threading.Thread(target=interrupt, daemon=True).start()\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", "-p", path, *DEMO],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": ""},
+    )
+    assert done.returncode == 130, done.stderr
+    assert "waiting: for calls in flight to come back" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("runs")
