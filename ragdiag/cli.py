@@ -19,7 +19,7 @@ import typer
 import ragdiag
 from ragdiag.display.clean import clean
 from ragdiag.display.sheet import Sheet
-from ragdiag.display.terminal import errors_of, show_causes, show_dataset, show_lint, show_report
+from ragdiag.display.terminal import show_causes, show_dataset, show_lint, show_report
 from ragdiag.display.terminal_comparison import show_comparison
 from ragdiag.errors import EvaluationInterrupted, RagdiagError, SettingsError
 from ragdiag.files import check_outputs, write_text
@@ -218,7 +218,7 @@ def run(
     )
     # Files first: whoever reads the terminal through a pipe may close it at any line.
     written = _write(results, output=output, csv=csv, html=html, markdown=markdown)
-    show_report(Sheet(), results.report(), time.perf_counter() - started, errors_of(results))
+    show_report(Sheet(), results.report(), time.perf_counter() - started, results)
     _say_written(written)
 
 
@@ -336,7 +336,7 @@ def diagnose(
         **_settings(k, rank_threshold, latency_threshold_ms, precision_denominator),
     )
     written = _write(results, output=output, csv=csv, html=html, markdown=markdown)
-    show_causes(Sheet(), results.report())
+    show_causes(Sheet(), results.report(), results)
     _say_written(written)
 
 

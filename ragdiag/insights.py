@@ -54,6 +54,7 @@ def insights(report: EvaluationReport, smallest_k: pd.Series | None = None) -> l
     --------
     >>> from ragdiag import EvaluationReport
     >>> insights(EvaluationReport(total_queries=2, completed_queries=2, judged_queries=2,
+    ...                           retrieval={"k": 5, "measured_queries": 2},
     ...                           diagnosis_counts={"PASS": 2}))
     ['All 2 queries passed, and all answers were judged.']
     """
@@ -86,14 +87,43 @@ def _all_passed(report: EvaluationReport) -> Iterator[str]:
     who = f"All {passed} queries passed" if passed > 1 else "The one query passed"
     if report.undiagnosed_queries:
         who = f"All {passed} queries that could be diagnosed passed"
-    if report.judged_queries == 0 and report.judge_failures == 0:
-        yield f"{who} retrieval; answers were not judged."
-    elif report.judged_queries < report.completed_queries:
-        judged = _of(report.judged_queries, report.completed_queries)
-        yield f"{who}, but only {judged} answers were judged."
+    judged, unjudged = _judged(report)
+    if unmeasured := _unmeasured_retrieval(report):
+        yield f"{who} what was measured, but {unmeasured}; {unjudged or judged}."
+    elif not report.judged_queries and not report.judge_failures:
+        yield f"{who} retrieval; {unjudged}."
     else:
-        answers = "all answers were" if report.judged_queries > 1 else "its answer was"
-        yield f"{who}, and {answers} judged."
+        yield f"{who}, but {unjudged}." if unjudged else f"{who}, and {judged}."
+
+
+def _unmeasured_retrieval(report: EvaluationReport) -> str | None:
+    """Say where retrieval could not be measured; a pass proves nothing about it there."""
+    measured, completed = report.retrieval.measured_queries, report.completed_queries
+    if measured is None:  # a report of an earlier release, which has no such count
+        measured = 0 if report.retrieval.mean_recall_at_k is None else completed
+    if not measured:
+        return "retrieval was not measured"
+    if measured < completed:
+        return f"retrieval was measured on only {_of(measured, completed)} queries"
+    return None
+
+
+def _judged(report: EvaluationReport) -> tuple[str, str | None]:
+    """Say that the answers were judged, and what of them was not."""
+    done, completed = report.judged_queries, report.completed_queries
+    judged = "all answers were judged" if done > 1 else "its answer was judged"
+    if not done and not report.judge_failures:
+        return judged, "answers were not judged"
+    if done < completed:
+        return judged, f"only {_of(done, completed)} answers were judged"
+    if (semantic := report.semantic) is not None:
+        for side, n in (
+            ("correctness", semantic.correctness_judged),
+            ("groundedness", semantic.groundedness_judged),
+        ):
+            if n is not None and n < completed:
+                return judged, f"{side} was judged on only {_of(n, completed)} answers"
+    return judged, None
 
 
 def _main_cause(report: EvaluationReport, failures: dict[str, int]) -> Iterator[str]:

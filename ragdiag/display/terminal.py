@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ragdiag.report_models import EvaluationReport, QueryTypeMetrics
     from ragdiag.results import Results
 
-__all__ = ["errors_of", "show_causes", "show_dataset", "show_lint", "show_report"]
+__all__ = ["show_causes", "show_dataset", "show_lint", "show_report"]
 
 #: Ids that are listed; the CSV and the JSON have the others.
 MAX_IDS = 12
@@ -103,12 +103,10 @@ def show_report(
     sheet: Sheet,
     report: EvaluationReport,
     seconds: float | None = None,
-    errors: Sequence[str] = (),
+    results: Results | None = None,
 ) -> None:
-    """Write the system report of one pipeline, with the `errors` of its calls, one a query."""
-    name = report.pipeline_name or "pipeline"
-    passed = report.diagnosis_counts.get(FailureCategory.PASS, 0)
-    sheet.line(f"{name}: {count(passed)} of {count(report.total_queries)} queries passed", "bold")
+    """Write the system report of one pipeline, with the errors of its calls from `results`."""
+    _headline(sheet, report, results)
     where = f"{report.dataset_name} {report.dataset_version}".strip()
     sheet.line(f"on {where or 'an unnamed dataset'}, k = {report.retrieval.k}", "dim")
     _measures(sheet, report)
@@ -120,11 +118,11 @@ def show_report(
         sheet.item(insight)
     for note in report.notes:
         sheet.item(f"Note: {note}", "dim")
-    _errors(sheet, errors)
+    _errors(sheet, [] if results is None else _errors_of(results))
     _closing(sheet, report, seconds)
 
 
-def errors_of(results: Results) -> list[str]:
+def _errors_of(results: Results) -> list[str]:
     """Return what failed, one text for each query whose pipeline or judge raised."""
     frame = results.frame
     judge = frame["correct_error"].fillna(frame["grounded_error"])
@@ -253,14 +251,24 @@ def _types(sheet: Sheet, report: EvaluationReport) -> None:
     )
 
 
-def show_causes(sheet: Sheet, report: EvaluationReport) -> None:
+def _headline(sheet: Sheet, report: EvaluationReport, results: Results | None) -> None:
+    name = report.pipeline_name or "pipeline"
+    passed = report.diagnosis_counts.get(FailureCategory.PASS, 0)
+    # That of the results says as well what a pass leaves open.
+    said = (
+        f"{count(passed)} of {count(report.total_queries)} queries passed"
+        if results is None
+        else results.headline
+    )
+    sheet.line(f"{name}: {said}", "bold")
+
+
+def show_causes(sheet: Sheet, report: EvaluationReport, results: Results | None = None) -> None:
     """Write what fails most, the queries concerned, and the action for each cause."""
     failed = {
         name: n for name, n in report.diagnosis_counts.items() if n and name != FailureCategory.PASS
     }
-    name = report.pipeline_name or "pipeline"
-    passed = report.diagnosis_counts.get(FailureCategory.PASS, 0)
-    sheet.line(f"{name}: {count(passed)} of {count(report.total_queries)} queries passed", "bold")
+    _headline(sheet, report, results)
     sheet.title("What fails most")
     if not failed:
         sheet.line("nothing: no measured check failed")

@@ -107,7 +107,7 @@ def test_run_prints_every_section_and_writes_every_file(tmp_path):
     assert files["html"].read_text("utf-8").startswith("<!")
     assert "INSUFFICIENT_CONTEXT" in files["md"].read_text("utf-8")
     again = ragdiag_command("run", "-p", DENSE, *DEMO, "--store", str(store))
-    assert "3 of 5 queries passed" in again
+    assert "3 of 5 passed retrieval" in again
 
 
 def test_each_side_of_a_judge_has_its_own_n():
@@ -422,5 +422,5 @@ def test_validate_finds_bad_labels_with_a_stored_run(stores):
 def test_diagnose_takes_files_of_other_tools(repository):
     folder = repository / "examples" / "traces"
     path = next(path for path in sorted(folder.iterdir()) if "ragas" in path.name)
-    assert "queries passed" in ragdiag_command("diagnose", str(path))
+    assert "6 of 6 passed retrieval; answers not judged" in ragdiag_command("diagnose", str(path))
     assert "no_such" in ragdiag_command("diagnose", str(path), "--format", "no_such", expect=1)

@@ -7,15 +7,22 @@ import pandas as pd
 import pytest
 
 from ragdiag.insights import deeper_k, insights
-from ragdiag.report import EvaluationReport, LatencySummary, QueryTypeMetrics, RetrievalSummary
+from ragdiag.report import (
+    EvaluationReport,
+    LatencySummary,
+    QueryTypeMetrics,
+    RetrievalSummary,
+    SemanticSummary,
+)
 
 
 def report(**fields) -> EvaluationReport:
     counts = fields.pop("counts", {})
     types = fields.pop("types", {})
+    measured = fields.pop("measured", fields.get("completed_queries"))
     return EvaluationReport(
         diagnosis_counts=counts,
-        retrieval=RetrievalSummary(k=5),
+        retrieval=RetrievalSummary(k=5, measured_queries=measured),
         metrics_by_query_type={
             name: QueryTypeMetrics(query_type=name, **numbers) for name, numbers in types.items()
         },
@@ -50,6 +57,36 @@ def report(**fields) -> EvaluationReport:
         (
             {"completed_queries": 3, "counts": {"PASS": 2}, "undiagnosed_queries": 1},
             ["All 2 queries that could be diagnosed passed retrieval; answers were not judged."],
+        ),
+        (
+            {"completed_queries": 1, "counts": {"PASS": 1}, "measured": 0},
+            [
+                "The one query passed what was measured, but retrieval was not measured; "
+                "answers were not judged."
+            ],
+        ),
+        (
+            {"completed_queries": 3, "counts": {"PASS": 3}, "judged_queries": 3, "measured": 2},
+            [
+                "All 3 queries passed what was measured, but retrieval was measured on only "
+                "2 of 3 queries; all answers were judged."
+            ],
+        ),
+        (
+            {
+                "completed_queries": 3,
+                "counts": {"PASS": 3},
+                "judged_queries": 3,
+                "semantic": SemanticSummary(correctness_judged=1, groundedness_judged=3),
+            },
+            ["All 3 queries passed, but correctness was judged on only 1 of 3 answers."],
+        ),
+        (
+            {"completed_queries": 2, "counts": {"PASS": 2}, "measured": None},
+            [
+                "All 2 queries passed what was measured, but retrieval was not measured; "
+                "answers were not judged."
+            ],
         ),
         ({}, []),
         (
