@@ -193,7 +193,7 @@ def _top_failures(facts: Facts, limit: int) -> list[TopFailure]:
         },
         index=failed.index,
     ).sort_values(["severity", "confidence", "category", "query_id"], kind="stable")
-    return [_top_failure(facts.item(row)) for row in order.index[:limit].tolist()]
+    return [_top_failure(item) for item in facts.items(order.index[:limit].tolist())]
 
 
 def _top_failure(item: EvaluationResult) -> TopFailure:
