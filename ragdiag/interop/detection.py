@@ -150,7 +150,9 @@ def _langsmith(source: Source) -> str | None:
     for item in _objects(source):
         for name in ("post", "patch"):
             parts = item.get(name)
-            if isinstance(parts, list) and any("run_type" in each for each in parts if each):
+            if not isinstance(parts, list):
+                continue
+            if any(isinstance(each, Mapping) and "run_type" in each for each in parts):
                 return f"runs with 'run_type' under {name!r}"
     return _any(source, ("run_type", "inputs"))
 

@@ -46,11 +46,11 @@ def _runs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the runs of an object: itself with its children, or those of a batch, put together."""
     if not isinstance(item.get("post"), list):
         yield item
-        for child in item.get("child_runs") or ():
+        for child in _listed(item.get("child_runs")):
             if isinstance(child, Mapping):
                 yield from _runs(child)
         return
-    parts = [*item["post"], *(item.get("patch") or ())]
+    parts = [*item["post"], *_listed(item.get("patch"))]
     merged: dict[Any, dict[str, Any]] = {}
     for part in parts:
         if isinstance(part, Mapping):
@@ -58,6 +58,10 @@ def _runs(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             said = {key: value for key, value in part.items() if value not in (None, {}, [])}
             merged.setdefault(part.get("id"), {}).update(said)
     yield from merged.values()
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _span(run: Mapping[str, Any], trace_id: str) -> Span:

@@ -317,6 +317,8 @@ def test_interrupted_twice_a_hanging_call_is_left_at_once(tmp_path):
     path = pipeline_file(tmp_path, body)
     code = (
         "import os, signal, threading, time\n"
+        # A shell that starts the tests in the background lets them ignore interrupts.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from ragdiag.cli import main\n"
         "def interrupt():\n"
         "    while not os.path.exists('hangs'): time.sleep(0.05)\n"
