@@ -69,7 +69,8 @@ def test_swapping_mirrors_exactly_and_order_never_matters(differences):
     assert (back.low, back.high) == (-there.high, -there.low)
     assert back.mean == -there.mean
     assert back.p_equivalence == there.p_equivalence
-    assert paired_mean(sorted(differences)) == paired_mean(differences)
+    # By their text, since a missing value does not equal itself.
+    assert str(paired_mean(sorted(differences))) == str(paired_mean(differences))
 
 
 @given(DIFFERENCES)
